@@ -240,6 +240,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 /// Reads a command line: arguments without the program's name first.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
     let mut command = grouped();
+    // The name that help shows, whatever the program was started as.
     let words = std::iter::once("ll-loop".into()).chain(arguments.iter().cloned());
     let matches = command.try_get_matches_from_mut(words)?;
     Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
@@ -249,6 +250,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Args, clap::Error> {
 fn grouped() -> clap::Command {
     let command = Args::command();
     let groups = groups(&command);
+    // The parser can put options under headings, but not commands.
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{options}}{{after-help}}"
     ))
@@ -263,6 +265,7 @@ fn groups(command: &clap::Command) -> String {
         for name in names {
             let about = match command.find_subcommand(name) {
                 Some(known) => known.get_about().map_or_else(String::new, ToString::to_string),
+                // `help` is added by the parser, and only when it parses.
                 None => "Print this, or the help of a command".to_owned(),
             };
             let _ = writeln!(out, "  {literal}{name:<11}{literal:#}  {about}");
@@ -278,6 +281,7 @@ pub(super) fn commands() -> Vec<String> {
     let command = Args::command();
     let names = command
         .get_subcommands()
+        // Short forms as well: one that is typed alone never means a loop.
         .flat_map(|command| std::iter::once(command.get_name()).chain(command.get_all_aliases()));
     names.chain(["help"]).map(str::to_owned).collect()
 }

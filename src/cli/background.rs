@@ -32,12 +32,14 @@ struct BegunMessage {
 
 /// Starts the run in the background, and returns when it has begun or failed to.
 pub(in crate::cli) fn start(session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    // Before the child is there, so that no signal is lost in between.
     let interrupts = Interrupts::listen(&session.stop_by)?;
     interrupts.block_on(follow(interrupts.cancel(), output))
 }
 
 async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
     let failed =
+        // Nothing was run, which is the exit code of a refusal.
         |error: io::Error| Error::failed("cannot start in the background", &error).of_kind(Kind::Refused);
     let mut child = spawn().map_err(failed)?;
     let Some(stdout) = child.stdout.take() else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
@@ -51,8 +53,10 @@ async fn follow(mut cancel: Cancel, output: &Output) -> Result<u8, Error> {
                         say(&begun, output);
                         return Ok(0);
                     }
+                    // What the run says before it begins, such as whom it waits for.
                     Err(_) => output.data(&format!("{line}\n")),
                 },
+                // The pipe was closed without the message: the process ended before its run began.
                 None => return child.wait().await.map(code).map_err(failed),
             },
             request = cancel.differs_from(known) => {
@@ -77,6 +81,7 @@ fn spawn() -> io::Result<Child> {
 
 fn say(begun: &BegunMessage, output: &Output) {
     let BegunMessage { begun: instance, pid } = begun;
+    // Alone on standard output, so that a script can take it; what people read is on the other stream.
     output.data(&format!("{instance}\n"));
     output.talk(&format!(
         "runs in the background as process {pid}\n  follow  {}\n  look    {}\n  end     {}\n",
@@ -100,6 +105,7 @@ fn pass_on(child: &Child, request: EndRequest) {
             StopAsker::Lease => return,
         },
     };
+    // One without an id has ended, of which its pipe tells.
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
         let _gone = kill_process(pid, signal);
     }
@@ -107,6 +113,7 @@ fn pass_on(child: &Child, request: EndRequest) {
 
 fn code(status: std::process::ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
+    // As shells say that a signal has ended a program.
     let number = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     number.and_then(|number| u8::try_from(number).ok()).unwrap_or(exit::ERROR)
 }

@@ -35,6 +35,7 @@ pub(super) const ABSENT: u8 = 1;
 pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
     match message.exit_code() {
         0 => ExitCode::SUCCESS,
+        // Whatever number the parser has for a mistake: 2 is what is promised.
         _ => ExitCode::from(INVALID),
     }
 }

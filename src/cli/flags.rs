@@ -56,6 +56,7 @@ pub(super) struct ReachFlags {
 #[expect(clippy::struct_excessive_bools, reason = "they are switches of a command line")]
 pub(super) struct RunFlags {
     /// Run as in CI: strict, grouped log, annotations, reports. On by default in CI: where `CI` is set and not `false`, or a CI system is known by its own variables
+    // With `=`, or the loop behind `--ci` would be taken for its value.
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(super) ci: Option<String>,
     /// Do not run as in CI, wherever this is
@@ -248,6 +249,7 @@ pub(super) struct ChainFlags {
 
 impl ChainFlags {
     /// The default of `--max-resumes`.
+    // Runs that hand off again and again would otherwise start runs of the workflow for ever.
     pub(super) const MAX: u32 = 10;
 }
 
@@ -329,6 +331,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
 /// Reads an amount of money.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.trim_start_matches('$').parse::<f64>() {
+        // `inf` is a number for the parser, and would be no cap.
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
         _ => Err("write an amount of more than zero, such as 2.50".to_owned()),
     }
@@ -336,6 +339,7 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
+        // The value is kept as it is: its blanks and further `=` belong to it.
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE".to_owned()),
     }
@@ -344,6 +348,7 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 /// How a run behaves and is reported.
 pub(super) fn run(flags: &RunFlags, env: &Environment) -> Result<RunOptions, Error> {
     flags.lock.check()?;
+    // Before the run: that reports cannot be written would otherwise be found out when it is over.
     if let Some(directory) = &flags.report_dir
         && let Some(kind) = read::no_directory(directory)
     {
@@ -385,6 +390,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
             UploadFlags { no_upload: true, .. } => Storing::Nobody,
             UploadFlags { retention_days, .. } => Storing::Ours(Upload { retention_days: *retention_days }),
         },
+        // Only the legs of a plan fill these in, for each item.
         assignment: None,
         item_start: None,
         beside: Vec::new(),
@@ -417,6 +423,7 @@ fn audience(flags: &RunFlags, env: &Environment) -> Result<Audience, Error> {
         None if is_ci(&lookup) && !flags.no_ci => Provider::detect(&lookup),
         None => return Ok(Audience::Person),
     };
+    // Some jobs let a line of output change what later steps do; no action may run there.
     match provider.refusal(&lookup) {
         Some(why) => Err(Error::refused(why)),
         None => Ok(Audience::Ci(provider)),

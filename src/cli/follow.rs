@@ -25,6 +25,7 @@ pub(super) fn show(run: &KnownRun, follow: bool, output: &Output) -> io::Result<
     loop {
         // Checked before the log is read, so that the last lines are not missed.
         let is_live = follow && claim::find(run.files.directory(), run.files.instance())?.is_some();
+        // A run that has just begun may have none yet, so it is looked for again.
         if log.is_none() {
             log = opened(run)?;
             if let Some(log) = &mut log {
@@ -36,6 +37,7 @@ pub(super) fn show(run: &KnownRun, follow: bool, output: &Output) -> io::Result<
             None if !is_live => output.talk("this run has no log\n"),
             None => {}
         }
+        // The last line of a log need not have an end.
         if !is_live {
             return output.copy(&as_printed(&part));
         }

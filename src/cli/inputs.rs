@@ -26,6 +26,7 @@ pub(super) enum ActionPart {
 pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>, Error> {
     let command = if from.is_some() { "resume" } else { "run" };
     let mut words: Vec<String> = ["ll-loop", command, "--ci"].map(str::to_owned).into();
+    // In front of the rest, as behind `--` nothing is an option any more.
     words.extend(extra(env)?);
     if let Some(plan) = input(env, "plan") {
         let others = ["loop", "input", "resume-from", "changed-since"];
@@ -33,6 +34,7 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
             return Err(Error::refused(format!("the inputs `plan` and `{other}` do not go together"))
                 .with_hint("the plan says which loops are run, and with which values"));
         }
+        // With `=`, so that a value that begins with a hyphen is not taken for an option.
         words.push(format!("--plan={plan}"));
         words.extend(input(env, "leg").map(|leg| format!("--leg={leg}")));
         return Ok(words);
@@ -44,6 +46,7 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
     words.extend(from.map(|from| format!("--from={from}")));
     // Behind `--` no value of an input is an option, whatever it begins with.
     words.extend(["--".to_owned(), name]);
+    // A run that is resumed has its input in its journal.
     if from.is_none() {
         words.extend(input(env, "input"));
     }
@@ -53,6 +56,7 @@ pub(super) fn words(env: &Environment, from: Option<&str>) -> Result<Vec<String>
 /// Returns the words of the input `args`, split as a shell splits them.
 pub(super) fn extra(env: &Environment) -> Result<Vec<String>, Error> {
     let Some(extra) = input(env, "args") else { return Ok(Vec::new()) };
+    // As a shell splits words, and without one: nothing in them is expanded or run.
     shlex::split(&extra).ok_or_else(|| {
         Error::refused("the input `args` has an open quote").with_hint("close it, or escape it")
     })
@@ -87,6 +91,7 @@ pub(super) fn inputs(part: ActionPart, env: &Environment, run: &mut RunFlags) ->
         given(env, name, |text| text.parse().ok().filter(|count| *count > 0), "a number of more than zero")
     };
     let (tokens, calls) = (count("max-tokens")?, count("max-llm-calls")?);
+    // An input of its own wins over the same option in `args`, here as above and below.
     run.llm.max_cost = cost.or(run.llm.max_cost);
     run.llm.max_tokens = tokens.or(run.llm.max_tokens);
     run.llm.max_llm_calls =
@@ -224,6 +229,7 @@ pub(super) fn chain(env: &Environment) -> Result<ChainFlags, Error> {
 pub(super) fn input(env: &Environment, name: &str) -> Option<String> {
     let name = format!("INPUT_{}", name.to_uppercase());
     let value = env.get(&name).or_else(|| env.get(&name.replace('-', "_")))?;
+    // The runner sets every input that the action declares: one that was not given is empty.
     Some(value.to_owned()).filter(|value| !value.trim().is_empty())
 }
 

@@ -21,17 +21,21 @@ const SWITCHES: [&str; 6] = ["--ci", "--no-ci", "--status", "--no-status", "--ch
 pub(super) fn tell(arguments: &[OsString], message: &clap::Error, session: &Session<'_>) {
     let words = readable_words(arguments);
     let is_command = |index: &usize| {
+        // `--color` may stand in front of a command, and takes the next word.
         let is_value = *index > 0 && words[index - 1] == "--color";
         !is_value && !words[*index].starts_with('-')
     };
     let Some(command) = (0..words.len()).find(is_command) else { return };
+    // Only for a run may a status, a report or a comment be waited for.
     if !matches!(words[command].as_str(), "run" | "r" | "resume" | "res") {
         return;
     }
     let words = &words[command + 1..];
+    // Nothing would have been run, so nothing is missing anywhere.
     if words.iter().any(|word| word == "--dry-run") {
         return;
     }
+    // Which words are values of options cannot be told here, so the first that names a loop is taken.
     let is_loop = |word: &&String| session.find(word, true).is_ok();
     let named = || words.first().filter(|word| !word.starts_with('-'));
     let name = words.iter().find(is_loop).or_else(named).map(String::as_str);
@@ -58,6 +62,7 @@ fn readable_words(arguments: &[OsString]) -> Vec<String> {
 
 /// Returns the options about reports that can be read, each by itself.
 fn readable(words: &[String]) -> RunFlags {
+    // What every run needs: without it no option could be read alone.
     let mut kept: Vec<&str> = vec!["ll-loop", "run", "loop"];
     let mut flags = RunFlags::default();
     for (index, word) in words.iter().enumerate() {

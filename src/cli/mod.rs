@@ -38,6 +38,7 @@ use crate::files::transient;
 /// Runs the program: arguments without the program's name first.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // Before all else: these two start with every confined action, and need nothing of what follows.
     if let Some(code) = commands::sandbox::beside(&arguments) {
         return code;
     }
@@ -46,6 +47,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _shown = crate::process::private::hide(env.secret_variables());
     // If the system refuses, the process stays readable for the user's other processes, as processes usually are.
     let _open = crate::process::private::keep();
+    // Process 1 only starts the same command line again, as the owner of the workspace, and reaps what is left.
     if env.is_container_init() {
         return commands::supervise::supervise(&arguments, &env);
     }
@@ -68,7 +70,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 output.help(&hint);
             }
             let code = exit::of_clap(&message);
+            // A job with a wrong command line would otherwise have no status and no report at all.
             tell_misused(&arguments, &message, &env);
+            // A hook that fails stops the session or is ignored by it, so it answers even now.
             let answer = commands::hook::misused(&arguments).filter(|_| message.use_stderr());
             return answer.map_or(code, |answer| {
                 Output::new(flags::Color::Auto, &env).json_text(&answer);
@@ -90,10 +94,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Writes `run` where it may be left out. A word that cannot be understood is reported like a run that cannot begin.
 fn written_out(arguments: Vec<OsString>, env: &Environment) -> Result<Vec<OsString>, ExitCode> {
+    // Without a directory there are no loops to tell from commands.
     let Ok(cwd) = std::env::current_dir() else { return Ok(arguments) };
     shorthand::expanded(arguments.clone(), &cwd).map_err(|unknown| {
         let output = Output::new(flags::Color::Auto, env);
         output.failure(&unknown.error);
+        // A mistyped command is no run whose report anything waits for.
         if let (Ok(session), false) = (Session::new(env, &cwd, &output), unknown.is_command) {
             misuse::tell_unknown(&arguments[unknown.at..], &unknown.error, &session);
         }
@@ -146,6 +152,7 @@ impl Drop for Leaving {
 
 fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, Error> {
     let cwd = std::env::current_dir();
+    // Made when it is needed: some commands work also where the directory is gone.
     let session = || {
         let cwd =
             cwd.as_deref().map_err(|error| Error::failed("cannot tell the working directory", error))?;
@@ -198,6 +205,7 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
         Command::Rewind(args) => commands::rewind::rewind(args, &session()?, output),
         Command::Artifact(args) => commands::artifact::artifact(args, &session()?, output),
         Command::Criteria(args) => commands::criteria::criteria(args, &session()?, output),
+        // A hook has to answer in any case, also without a directory.
         Command::Hook(args) => {
             commands::hook::hook(args, env, cwd.as_deref().unwrap_or(Path::new("")), output)
         }

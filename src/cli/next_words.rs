@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::definition::load;
 
 /// The most loops that are named.
+// A longer list would push the message itself out of sight.
 const MOST: usize = 20;
 
 /// Returns what may be written, where that is more than the parser says.
@@ -89,11 +90,13 @@ const MEANT: [(&str, &str, &str); 5] = [
 fn unknown(command: &str, words: &[&str], message: &clap::Error) -> Option<String> {
     let ContextValue::String(given) = message.get(ContextKind::InvalidArg)? else { return None };
     let option = given.split(['=', ' ']).next().unwrap_or(given);
+    // The short form has the same options.
     let command = if command == "r" { "run" } else { command };
     let meant = MEANT.iter().find(|(of, name, _)| *of == command && *name == option);
     if let Some((_, _, advice)) = meant {
         return Some((*advice).to_owned());
     }
+    // A third word is most often the second one of an input without quotes.
     let is_text = command == "run" && !given.starts_with('-') && words.len() > 2;
     is_text.then(|| "an input of several words needs quotes: `ll-loop run NAME \"two words\"`".to_owned())
 }

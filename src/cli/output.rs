@@ -42,6 +42,7 @@ pub(super) struct Output {
 impl Output {
     /// Inspects the terminal and the variables about colour.
     pub(super) fn new(choice: Color, env: &Environment) -> Self {
+        // Such a terminal has no colours, and takes no line back.
         let dumb = env.get("TERM") == Some("dumb");
         let allowed = |is_terminal: bool| match choice {
             Color::Always => true,
@@ -54,10 +55,12 @@ impl Output {
         let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         Self {
             color: allowed(is_terminal),
+            // One of the two may lead into a file.
             color_errors: allowed(io::stderr().is_terminal()),
             is_terminal: is_terminal && !dumb,
             width: columns.filter(|_| is_terminal),
             redactor: env.redactor(),
+            // Also with `--no-ci`: how a run is shown does not change who reads the log.
             provider: Provider::detect(&env.lookup()),
         }
     }
@@ -70,6 +73,7 @@ impl Output {
     /// Writes data to standard output, and fails if the reader is gone.
     pub(super) fn copy(&self, text: &str) -> io::Result<()> {
         let text = self.redactor.text(text);
+        // In pages and pictures a sign in front of a command would change what they show.
         let syntax = if text.starts_with('<') { Syntax::Markup } else { Syntax::Text };
         write(&self.harmless(&screen(&text), syntax))
     }
@@ -181,6 +185,7 @@ impl Talk for Output {
     fn progress(&self, line: &str) {
         // Only a terminal can take a line back.
         if io::stderr().is_terminal() && self.is_terminal {
+            // Two for the indent, and room left over: a line that wraps cannot be taken back.
             let shown: String =
                 screen(line).chars().take(self.width.unwrap_or(80).saturating_sub(4)).collect();
             let indent = if line.is_empty() { "" } else { "  " };
@@ -215,6 +220,7 @@ impl Output {
     pub(super) fn shown(&self, run: &Watched<'_>, verbosity: Verbosity) -> Box<dyn Sink> {
         let (stdout, reader) = (self.stream(run.audience.provider()), run.reader.clone());
         let (colour, width) = (self.color, self.width);
+        // The journal keeps how it looked, so that `replay` prints the same bytes.
         let look = |provider: Option<&str>| {
             let (provider, verbosity) = (provider.map(str::to_owned), verbosity.word().to_owned());
             Shown::Look { provider, colour, width, verbosity }
@@ -235,6 +241,7 @@ impl Output {
     /// another one, that one obeys nothing of it.
     fn stream(&self, language: Option<&Provider>) -> Box<dyn io::Write + Send> {
         let is_meant = language.is_some_and(|language| language.speaks_like(&self.provider));
+        // A terminal obeys nothing, whichever system's language is written to it.
         if is_meant || self.is_terminal {
             return Box::new(io::stdout());
         }
@@ -250,8 +257,10 @@ impl Output {
         let stdout = self.stream(provider);
         if let Some(provider) = provider {
             let log = CiLog::new(stdout, provider.dialect(), colour);
+            // The tokens are random: with new ones the log would not be the same again.
             return Box::new(log.with_tokens(part.tokens.iter().cloned()).read_by(reader));
         }
+        // All of it comes at once, so there is nothing to wait for with a spinner.
         let options = ConsoleOptions { verbosity, colour, width, interactive: false };
         Box::new(Console::new(stdout, options).read_by(reader))
     }
@@ -261,6 +270,7 @@ impl Output {
         match audience {
             Audience::Ci(provider) => {
                 let dialect = provider.dialect();
+                // `untrusted` has disarmed the text, so it is written as it is.
                 let _closed = write(&format!("· {}\n", dialect.untrusted(&self.redactor.text(text))));
             }
             Audience::Person => self.drawn(&format!("{}\n", self.dim(&screen(text)))),

@@ -25,6 +25,7 @@ pub(super) fn expanded(mut arguments: Vec<OsString>, cwd: &Path) -> Result<Vec<O
     if commands.iter().any(|command| command == word) {
         return Ok(arguments);
     }
+    // What looks like a path means a file; that it is not there is said by `run`.
     let is_path = word.contains(['/', '\\', '.']);
     if let (Err(LoadError::UnknownName { nearest: near, .. }), false) = (load::find(word, cwd), is_path) {
         return Err(unknown(word, at, &commands, near.as_deref()));
@@ -38,8 +39,10 @@ fn first_word(arguments: &[OsString]) -> Option<(usize, &str)> {
     let mut words = arguments.iter().enumerate();
     while let Some((at, word)) = words.next() {
         match word.to_str()? {
+            // The only option that stands before a command and has a value.
             "--color" => drop(words.next()),
             word if word.starts_with("--color=") => {}
+            // Such as `--help`, or a mistake that the parser explains.
             word if word.is_empty() || word.starts_with('-') => return None,
             word => return Some((at, word)),
         }
@@ -60,6 +63,7 @@ fn unknown(word: &str, at: usize, commands: &[String], near_loop: Option<&str>) 
         _ => false,
     };
     let near_command = nearest(word, commands.iter().map(String::as_str).filter(is_likely));
+    // Before anything that is only near: who types such a word knows it from there.
     if let Some(here) = predecessor::command(word) {
         let error =
             Error::refused(format!("`{word}` is a command of little-loops, and none of this program"));

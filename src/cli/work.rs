@@ -37,10 +37,13 @@ pub(super) fn result(name: &str, seen: &Observation, is_told: bool, redactor: &R
         None => format!("exit {}, which says neither yes nor no", seen.exit_code),
     };
     let mut text = format!("✗ {name} ({why})\n");
+    // Complaints come last, as the last lines are shown. How the two were mixed is not kept.
     let printed = format!("{}{}", seen.stdout.as_str(), seen.stderr.as_str());
+    // Ten lines are near the end: an output of many MiB is not cut into lines for them.
     let lines: Vec<_> = tail(&printed, LAST_BYTES).lines().collect();
     for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
         text.push_str("  │ ");
+        // Secrets are hidden first: escaping could change their letters, and they would not be found.
         text.push_str(&plain(&redactor.text(line)));
         text.push('\n');
     }

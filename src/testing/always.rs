@@ -135,6 +135,7 @@ impl Condition {
     fn holds(&self, known: &RunFacts) -> bool {
         match self {
             Self::Verified => known.verified,
+            // A sub-loop says `success` where a sentence may say `yes`: both are compared by one word.
             Self::VerdictOf(state, verdict) => {
                 known.verdicts.get(state).is_some_and(|said| Verdict::canonical(said.as_str()) == *verdict)
             }
@@ -170,6 +171,7 @@ fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in text.split('`').enumerate() {
         if at % 2 == 1 {
+            // The backtick stays in front, so that a state with the name `and` is no word of the language.
             words.push(format!("`{part}"));
             continue;
         }

@@ -36,6 +36,7 @@ impl AskedPlace<'_> {
 
     /// Returns the other name by which tests may know it: with the loop in place of the state that runs it.
     pub fn key_by_loop(&self) -> Option<String> {
+        // The outermost is the loop under test, which no key names.
         let inner = self.loops.get(1..).filter(|loops| !loops.is_empty())?;
         let loops = inner.iter().map(ToString::to_string);
         Some(loops.chain([self.state.to_string()]).collect::<Vec<_>>().join("/"))

@@ -24,6 +24,7 @@ use crate::engine::Start;
 use crate::machine::{Machine, Target};
 
 /// The most turns of a run that shows something.
+// Less than for cases of people: thousands of walks are taken, and any of them may come to the bound.
 pub(super) const SHORT: u32 = 5_000;
 
 /// Plays cases with values for what a loop needs before it begins.

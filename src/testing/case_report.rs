@@ -72,6 +72,7 @@ impl CaseReport {
     /// Says what is not as it is expected, in lines.
     pub fn details(&self) -> String {
         let mut out = String::new();
+        // Paths are shown side by side below.
         let is_drawn = |failure: &&CaseFailure| matches!(failure, CaseFailure::Differs(differs) if differs.what == "path");
         for failure in self.failures.iter().filter(|failure| !is_drawn(failure)) {
             let _ = writeln!(out, "{}", failure.sentence());
@@ -140,6 +141,7 @@ impl CaseFailure {
 
 /// Writes two paths beside each other, with a mark where they part.
 fn side_by_side(expected: &[String], actual: &[String]) -> String {
+    // At least as wide as the word at its head.
     let width = expected.iter().map(|state| state.chars().count()).max().unwrap_or(0).max(8);
     let parts = expected.iter().zip(actual).take_while(|(one, other)| one == other).count();
     let mut out = format!("    {:4}{:width$}  found\n", "", "expected");

@@ -165,10 +165,12 @@ pub fn scalar(text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let begins = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let is_plain = begins && text.chars().all(is_word);
+    // YAML 1.1 takes these for booleans or null, and other tools than ours read test files, too.
     let reserved = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     if is_plain && !reserved.contains(&text.to_ascii_lowercase().as_str()) {
         text.to_owned()
     } else {
+        // A string of JSON, with its escapes, is one of YAML.
         Value::from(text).to_string()
     }
 }

@@ -28,10 +28,13 @@ impl Choices {
 
     /// Chooses one of so many, from 0.
     pub fn below(&mut self, count: usize) -> usize {
+        // One at least: a remainder of zero is a panic, and a state may have no choices.
         let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
         let choice = if let Some(given) = &self.given {
+            // A walk that was made shorter meets its choices at other places, where there may be fewer to choose from.
             given.get(self.taken.len()).copied().unwrap_or(0) % count
         } else {
+            // 2^64 by the golden ratio, the step of `SplitMix64`: being odd, it comes to every state before one comes again.
             self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             u32::try_from(mixed(self.state) % u64::from(count)).unwrap_or(0)
         };

@@ -62,6 +62,7 @@ fn shown(
     let case = CaseText::of_walk(format!("breaks: {}", always.text), way, &machine)?;
     let run = player.play(&case, &machine, subject)?;
     let is_broken = !broken(std::slice::from_ref(always), &machine, None, &run.events).is_empty();
+    // The mark is for cases that are written into files; this one is shown, and pasted by a person.
     is_broken.then_some(CaseText { comment: None, ..case })
 }
 

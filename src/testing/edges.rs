@@ -91,6 +91,7 @@ pub fn edges(machine: &Machine, definition: &Loop) -> Vec<LoopEdge> {
     let mut edges = Vec::new();
     let mut seen = BTreeSet::new();
     let mut add = |edge: LoopEdge| {
+        // Moves that differ only in how the action ended fall under one word, and are one way.
         if seen.insert(edge.id.clone()) {
             edges.push(edge);
         }
@@ -164,6 +165,7 @@ fn restart(machine: &Machine, id: EndId, name: &StateName, is_reachable: bool) -
 /// Returns the ways that can be taken from any state.
 fn handlers(machine: &Machine, all: &Exploration) -> Vec<LoopEdge> {
     let limits = machine.limits;
+    // Where nothing comes again there is one pass: neither a cap on passes nor a stall can be met.
     let comes_again = has_cycle(machine);
     let steps = limits.steps.and_then(|cap| cap.handler).map(|to| (MAX_STEPS, "on_max_steps", to, true));
     let iterations = limits.iterations.handler;
@@ -224,6 +226,7 @@ fn word(step: &Step, one: &Move) -> Option<String> {
         RouteKey::Unjudged => None,
         RouteKey::Repeat => Some(REPEAT.to_owned()),
         RouteKey::Flaky => Some(FLAKY.to_owned()),
+        // `next` is one way, however the action ended.
         RouteKey::Next => (one.departure.ended == ActionEnd::Well).then(|| NEXT.to_owned()),
         // A sub-loop that is stopped takes the way of one that failed, unless there is a way for that.
         RouteKey::On(key) if is_failure && routing::is_sub_loop(step) && way.reason == Reason::Verdict => {
@@ -272,6 +275,7 @@ impl Coverage {
         let mut said: Option<String> = None;
         let mut entered: BTreeSet<String> = BTreeSet::new();
         let mut last = None;
+        // The ways are those of this machine; a sub-loop has its own, and tests of its own.
         for stamped in events.iter().filter(|stamped| stamped.depth == 0) {
             if let Event::StateEnter { state, .. } = &stamped.event {
                 said = None;
@@ -327,11 +331,13 @@ impl Coverage {
             RouteReason::Stall => Some(EdgeId::new(ANYWHERE, STALL)),
             RouteReason::Unjudged => None,
             RouteReason::Cap => {
+                // The event does not say which cap it was. A run meets one at most, and its end names it.
                 let word = if ended == Some(TerminatedBy::MaxSteps) { MAX_STEPS } else { MAX_ITERATIONS };
                 Some(EdgeId::new(ANYWHERE, word))
             }
             RouteReason::Verdict | RouteReason::Error => {
                 let exact = EdgeId::new(from, said.unwrap_or_else(|| "error".to_owned()));
+                // A verdict without a way of its own took that of any other word.
                 let is_known = self.edges.iter().any(|edge| edge.id == exact);
                 Some(if is_known { exact } else { EdgeId::new(from, ANY_OTHER) })
             }

@@ -23,9 +23,11 @@ pub struct PlayedCases {
 /// # Errors
 /// The text is not a test file, its loop is not there or has errors, or a case cannot be played on it.
 pub fn play_cases(text: &str, session: &Session<'_>) -> Result<PlayedCases, Error> {
+    // No such file is read: the text has a place only so that the paths in it have a directory.
     let path = session.cwd.join("cases.test.yaml");
     let place = TestPlace { path, root: session.cwd.clone(), shown: "the cases".to_owned() };
     let mut file = TestedFile::of_text(place, text, session);
+    // As in CI, where nothing is written.
     let options = SuiteOptions { is_ci: true, ..SuiteOptions::default() };
     let report = run(&mut file, &options, session)?;
     let failed = report.cases.iter().filter(|case| !case.passed()).map(|case| case.name.clone()).collect();

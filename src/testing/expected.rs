@@ -95,6 +95,7 @@ pub fn path(events: &[Stamped]) -> Vec<String> {
             && came == Some(end.final_state.as_str())
             && is_at_terminal(end.terminated_by)
         {
+            // Every end names a final state, also that of a cap or a signal. It was entered where a way led to it as an end.
             path.push(end.final_state.to_string());
         }
     }
@@ -102,6 +103,7 @@ pub fn path(events: &[Stamped]) -> Vec<String> {
 }
 
 fn is_at_terminal(by: TerminatedBy) -> bool {
+    // The last two were at a success terminal, and lost their success to what was found there.
     matches!(by, TerminatedBy::Terminal | TerminatedBy::UncommittedChanges | TerminatedBy::NotConfirmed)
 }
 
@@ -246,6 +248,7 @@ impl Comparison<'_> {
         for (index, text) in texts.iter().enumerate() {
             let Some(parts) = rules.of(index) else { continue };
             let what = if texts.len() > 1 { format!("{what} ({})", index + 1) } else { what.to_owned() };
+            // Later visits mostly differ for the same reason, so one of them is enough.
             if !self.parts(keys, &what, parts, text, index) {
                 return;
             }
@@ -255,6 +258,7 @@ impl Comparison<'_> {
     fn parts(&mut self, keys: &[&str], what: &str, parts: &TextParts, text: &str, index: usize) -> bool {
         let before = self.found.len();
         let shown = one_line(text, SHOWN);
+        // A block scalar of YAML ends with a line end, which the text that is meant need not have.
         if let Some(is) = parts.is.as_ref().filter(|is| is.trim_end() != text.trim_end()) {
             self.differs(keys, what, one_line(is, SHOWN), &shown);
         }
@@ -274,6 +278,7 @@ impl Comparison<'_> {
         let key = SnapshotKey::new(self.case, keys, index);
         let snapshot = KeptText { key: key.clone(), text: text.to_owned() };
         match self.snapshots.kept(&key) {
+            // The file of snapshots ends each text with a line end, whether it had one or not.
             Some(kept) if kept.trim_end() == text.trim_end() => {}
             Some(_) | None if self.snapshots.is_updated() => self.snapshots.keep(snapshot),
             Some(kept) => {
@@ -288,6 +293,7 @@ impl Comparison<'_> {
         self.run.events.iter().for_each(|stamped| digest.event(stamped));
         if let Some(cost) = expected.cost {
             let actual = digest.usage().least_cost();
+            // Prices are added as binary fractions, so 0.1 and 0.2 are not exactly 0.3.
             if (cost - actual).abs() > 1e-9 {
                 self.differs(&["cost"], "cost", cost, actual);
             }
@@ -306,6 +312,7 @@ impl Comparison<'_> {
             let mut actual: Vec<String> =
                 changes.map(|changes| changes.files.iter().map(path).collect()).unwrap_or_default();
             let mut wanted = expected.clone();
+            // Which file changed first is not known, so their order means nothing.
             actual.sort();
             wanted.sort();
             if actual != wanted {
@@ -340,6 +347,7 @@ impl Comparison<'_> {
             "models" => &[AskedKind::Prompt, AskedKind::Judge],
             "agents" => &[AskedKind::Prompt],
             host if host == self.run.host => &[AskedKind::Prompt],
+            // Names are checked when the file is read: this is another host, to which no agent of this case belongs.
             _ => &[],
         };
         let actual = self.run.asked.iter().filter(|one| kinds.contains(&one.kind)).count();
@@ -351,12 +359,14 @@ impl Comparison<'_> {
 
 /// Tells whether `deliver` would make a pull request of the work of a run, by its own rules, or why not.
 fn delivery(digest: &Digest) -> Result<(), Refusal> {
+    // As strictly as `deliver` without flags: a case has nowhere to accept what is not verified.
     policy::of_run(digest, Accepted::default())?;
     let changes = digest.changes().filter(|changes| changes.has_own());
     let changes = changes.ok_or_else(|| Refusal::new("the run changed nothing"))?;
     let change = |file: &ChangedFile| FileChange {
         path: file.path.clone(),
         old: None,
+        // The rules look at paths and sizes. Any id will do: a file without an old one counts as new.
         new: file.size.map(|size| FileSide { mode: FileMode::File, id: changes.end.tree.clone(), size }),
     };
     let files: Vec<FileChange> = changes.files.iter().map(change).collect();
@@ -406,6 +416,7 @@ fn log(events: &[Stamped]) -> String {
 fn unlike(at: &str, expected: &Value, actual: &Value) -> Option<(String, String, String)> {
     match (expected, actual) {
         (Value::Object(wanted), Value::Object(found)) => wanted.iter().find_map(|(key, wanted)| {
+            // A key that is absent compares as null, so `null` expects that it is not there.
             unlike(&format!("{at}.{key}"), wanted, found.get(key).unwrap_or(&Value::Null))
         }),
         (Value::Array(wanted), Value::Array(found)) if wanted.len() == found.len() => {

@@ -121,6 +121,7 @@ impl ClaimWatch<'_> {
             }
             self.open = None;
             self.ask(RunMoment::Leave(from), from.as_str());
+            // A terminal has no `StateEnter`: the way to it is its entry.
             if let Some(Target::End(_)) = machine.find(to) {
                 self.enter(to, false);
             }

@@ -135,6 +135,7 @@ pub struct SuiteReport {
 impl SuiteReport {
     /// Returns the exit code: 2 for a bad file, 1 for a case that failed or a bound that was missed.
     pub fn exit_code(&self) -> u8 {
+        // Before the others: how the cases of a file that cannot be used would end is unknown.
         if self.files.iter().any(FileReport::is_bad) {
             return 2;
         }
@@ -148,6 +149,7 @@ impl SuiteReport {
     /// Tells whether too few mutants of a loop are killed.
     pub fn misses_killed(&self, file: &FileReport) -> bool {
         let Some(mutants) = &file.mutants else { return false };
+        // Where a case fails without a mutant, no mutant was tried, so the bound is not met.
         mutants.unusable.is_some() || self.min_killed.is_some_and(|bound| mutants.percent() < bound)
     }
 

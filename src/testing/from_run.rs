@@ -13,9 +13,11 @@ use crate::evaluate::observation::Observation;
 use crate::machine::{Action, Machine, Target};
 
 /// How much of an output a mock keeps, in bytes.
+// A test file is read by people. The end is kept, where most tools say how it went.
 const KEPT: usize = 2_000;
 
 /// How many digits of a digest are written.
+// It only tells commands of one loop apart, and stands in every mock.
 const DIGITS: usize = 12;
 
 /// Makes a case of a run of this machine.
@@ -29,6 +31,7 @@ pub fn case(run: &RecordedRun, events: &[Stamped], machine: &Machine) -> CaseTex
         expect.insert("outcome".to_owned(), end.outcome.word().into());
     }
     expect.insert("path".to_owned(), path(events).into());
+    // Only what was given: the other values are defaults, which the loop has by itself.
     let given =
         run.start.inputs.iter().filter_map(|name| Some((name.clone(), run.start.context.get(name)?.clone())));
     let given: Map<String, Value> = given.collect();
@@ -58,6 +61,7 @@ fn mock(work: &RecordedWork, run: &RecordedRun, machine: &Machine) -> Value {
         }
         Some(seen) => observed(seen, action, &mut mock),
     }
+    // Every verdict was read as a reply, but only that of a judge is a part of a mock.
     let judge = work.reply.as_ref().and_then(|reply| reply.as_ref().ok()).filter(|_| judged(work, machine));
     if let Some(reply) = judge {
         for key in ["verdict", "confidence", "reason"] {

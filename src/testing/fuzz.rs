@@ -35,6 +35,7 @@ use crate::machine::{Machine, Target};
 use crate::process::clock::Clock;
 
 /// How many rounds of a maintain loop a walk takes at most.
+// A maintain loop has no end of its own: without a cap each walk would go to the bound of turns.
 const MOST_CYCLES: u32 = 3;
 
 /// How often a walk is interrupted at most.
@@ -85,6 +86,7 @@ fn options(place: &AskedPlace<'_>) -> Vec<(Value, Mock)> {
             mocks.filter_map(|value| Some((value.clone(), made(&value, MockedState::step(step))?))).collect()
         }
         Some(Target::End(id)) => {
+            // Those that do not fit the action are left out below: a command has an exit code, a prompt says something.
             let values = [json!({"exit": 0}), json!({"exit": 1}), json!({"says": "done"})];
             let state = MockedState::end(machine.end(id));
             values.into_iter().filter_map(|value| Some((value.clone(), made(&value, state)?))).collect()
@@ -96,6 +98,7 @@ fn options(place: &AskedPlace<'_>) -> Vec<(Value, Mock)> {
 impl RandomScript<'_> {
     fn pick(&mut self, place: &AskedPlace<'_>, text: &str) -> Result<(Value, Mock), Gap> {
         let of = place.loops.last().map(ToString::to_string).unwrap_or_default();
+        // Kept for all walks: to find a mock, the evaluator is asked about many outputs.
         let all =
             self.options.entry((of, place.state.to_string())).or_insert_with(|| Rc::new(options(place)));
         let all = Rc::clone(all);
@@ -113,6 +116,7 @@ impl RandomScript<'_> {
 
     /// Lets something happen to the run, now and then.
     fn interruption(&mut self) -> Option<Interruption> {
+        // The last number and not 0, to which walks are simplified: what is left of a walk has no needless interruption.
         if self.interruptions == 0 || self.choices.below(INTERRUPTED as usize) != INTERRUPTED as usize - 1 {
             return None;
         }
@@ -125,9 +129,11 @@ impl RandomScript<'_> {
     }
 
     fn effects(&mut self) -> TreeEffects {
+        // The last number again, so that a simplified walk changes nothing.
         if self.choices.below(WRITES as usize) != WRITES as usize - 1 {
             return TreeEffects::default();
         }
+        // Few texts, so that the tree may also become what it was before.
         let text = self.choices.below(4).to_string();
         TreeEffects { writes: vec![("file".to_owned(), text)], ..TreeEffects::default() }
     }
@@ -278,6 +284,7 @@ impl FuzzedLoop {
     fn law(&self, played: &Played) -> Option<String> {
         let end = match &played.end {
             PlayedEnd::Complete(end) => end,
+            // A walk that stopped in the middle has no end that could break a law.
             PlayedEnd::Gap(_) | PlayedEnd::Killed => return None,
             PlayedEnd::Endless => return Some(format!("the run comes to no end in {SHORT} turns")),
             PlayedEnd::NotResumable(why) => return Some(format!("the run cannot be resumed: {why}")),
@@ -294,6 +301,7 @@ impl FuzzedLoop {
 
     /// A run enters no state that the model check does not know.
     fn unexplored(&self, events: &[Stamped]) -> Option<String> {
+        // What was cut off at the bound may come to states that it does not know.
         if !self.all.is_complete() {
             return None;
         }
@@ -333,6 +341,7 @@ pub(crate) fn run(
     let mut report =
         FuzzReport { seed, walks: 0, steps: 0, unplayed: 0, failure: None, took: Duration::ZERO };
     for walk in 0..walks {
+        // By the number of the walk, so that one is the same however many were taken before.
         let mut choices = Choices::random(seed, walk);
         let (played, _) = fuzzed.walk(&mut choices, true, subject);
         report.walks += 1;
@@ -359,6 +368,7 @@ fn shrunk(
     let mut best = choices.taken().to_vec();
     let mut what = what;
     let mut tries = 0;
+    // Large parts first: most choices of a long walk have nothing to do with what it breaks.
     let mut size = best.len().div_ceil(2).max(1);
     while size > 0 && tries < SHRINKS {
         let mut at = 0;
@@ -371,6 +381,7 @@ fn shrunk(
             let mut plain = best.clone();
             plain[at..end].fill(0);
             let candidates = [without, plain];
+            // One that equals the best breaks the same again, and the search would stay where it is.
             let found = candidates.into_iter().filter(|candidate| *candidate != best).find_map(|candidate| {
                 let mut choices = Choices::given(candidate.clone());
                 let (played, _) = fuzzed.walk(&mut choices, true, subject);
@@ -398,6 +409,7 @@ fn shrunk(
         ..CaseText::default()
     };
     case.expect.insert("path".to_owned(), path(&played.events).into());
+    // A case cannot say everything that a walk did, so the reader is told whether it shows the failure by itself.
     let replayed = fuzzed.play_case(&case, subject);
     let is_shown = replayed.is_some_and(|replayed| fuzzed.violation(&replayed, always).is_some());
     FuzzFailure { what, case: case.write(2), is_shown }

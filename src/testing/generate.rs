@@ -41,12 +41,14 @@ pub(crate) fn generate(
     let mut made = CaseMaker { fuzzed: FuzzedLoop::of(subject)?, cases: Vec::new(), names: names.clone() };
     let open: Vec<LoopEdge> = known.uncovered().cloned().collect();
     for edge in open {
+        // The case for another way may have taken this one.
         if known.count(&edge) > 0 {
             continue;
         }
         let Some(case) = on_shortest_way(&edge, &machine) else { continue };
         let Some(played) = made.fuzzed.play_case(&case, subject) else { continue };
         let mut with = known.clone();
+        // The model may know ways that no run takes: only what the engine did counts.
         with.take(&machine, &played.events);
         if with.count(&edge) > 0 {
             made.keep(case, &played);
@@ -59,6 +61,7 @@ pub(crate) fn generate(
         }
         // Always the same seed: who asks twice for the same loop gets the same cases.
         let mut choices = Choices::random(1, walk);
+        // Without kills and signals: no way needs them, and a case is easier to read without.
         let (played, answers) = made.fuzzed.walk(&mut choices, false, subject);
         let mut with = known.clone();
         with.take(&machine, &played.events);
@@ -128,6 +131,7 @@ pub(crate) fn added(text: Option<&str>, loop_name: &str, cases: &[CaseText]) -> 
         return format!("loop: {}\ncases:\n{items}", super::case_text::scalar(loop_name));
     };
     let mut lines: Vec<&str> = text.lines().collect();
+    // The items of a list may begin at the margin, so a hyphen there begins no key.
     let top = |line: &&str| !line.is_empty() && !line.starts_with([' ', '#', '-']);
     let Some(start) = lines.iter().position(|line| line.starts_with("cases:")) else {
         let items: String = cases.iter().map(|case| case.write(2)).collect();
@@ -144,6 +148,7 @@ pub(crate) fn added(text: Option<&str>, loop_name: &str, cases: &[CaseText]) -> 
         .iter()
         .rposition(|line| !line.trim().is_empty() && !line.starts_with('#'))
         .map_or(end, |at| at + 1);
+    // `cases: []` is closed, and would not take items below it.
     if lines[start].trim_end() != "cases:" {
         lines[start] = "cases:";
     }

@@ -20,6 +20,7 @@ pub(crate) struct KeptSnapshots {
 impl KeptSnapshots {
     /// Reads the texts that are kept in a file.
     pub(crate) fn read(file: &Path, updates: bool, is_ci: bool) -> Self {
+        // Without the file every text is new, and each case says so itself.
         let text = files::text(file, 16 * MIB).unwrap_or_default();
         Self { kept: read(&text), new: Vec::new(), updates, is_ci }
     }
@@ -54,6 +55,7 @@ impl Snapshots for KeptSnapshots {
     }
 
     fn is_updated(&self) -> bool {
+        // In CI a text that differs is a failure, and never the new truth.
         self.updates && !self.is_ci
     }
 }

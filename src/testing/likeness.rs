@@ -40,6 +40,7 @@ fn have_the_same_settings(one: &Machine, other: &Machine) -> bool {
 /// Walks both side by side through every state that a run can come to.
 fn walk(one: &Machine, other: &Machine) -> bool {
     let starts = |machine: &Machine| {
+        // Handlers of caps and stalls are entered from anywhere, so no move of a state need lead there.
         let limits = machine.limits;
         [
             Some(machine.initial),
@@ -52,6 +53,7 @@ fn walk(one: &Machine, other: &Machine) -> bool {
     if starts(one).map(|target| named(one, target)) != starts(other).map(|target| named(other, target)) {
         return false;
     }
+    // By name: the numbers of states are those of each machine alone.
     let mut open: Vec<StateName> =
         starts(one).into_iter().filter_map(|target| named(one, target).cloned()).collect();
     let mut seen = BTreeSet::new();
@@ -76,6 +78,7 @@ fn walk(one: &Machine, other: &Machine) -> bool {
 fn steps(one: &Machine, a: StepId, other: &Machine, b: StepId) -> Option<Vec<StateName>> {
     let (step, twin) = (one.step(a), other.step(b));
     let (ways, others) = (moves(one, a), moves(other, b));
+    // Where no way can use up the tries, it makes no difference how many there are.
     let retries = ways.iter().chain(&others).any(|one| one.is_exhausted);
     let work = |step: &Step| {
         let does = (step.action.clone(), step.evaluate.clone(), step.capture.clone(), step.message.clone());
@@ -89,6 +92,7 @@ fn steps(one: &Machine, a: StepId, other: &Machine, b: StepId) -> Option<Vec<Sta
     };
     let checks =
         step.is_check == twin.is_check || !(check_matters(one, a, &ways) || check_matters(other, b, &others));
+    // Where a state goes in a job without models is in none of its moves.
     let blocked = |machine: &Machine, step: &Step| {
         let way = without_model(machine, step).filter(|_| step.can_ask());
         way.map(|way| machine.name_of(way.to).clone())

@@ -203,6 +203,7 @@ impl WrittenMock {
         Usage {
             calls: 1,
             output_tokens: self.tokens.map_or(0, |tokens| tokens.0.into()),
+            // No price means free: one call of unknown price would make the cost of the whole run unknown.
             cost_usd: self.cost.and_then(price).or(Some(0.0)),
             ..Usage::default()
         }
@@ -283,6 +284,7 @@ impl MockCheck<'_, '_> {
         let (kind, own) = self.state.kind();
         let does_work = !own.is_empty();
         let asks = self.state.asks();
+        // A state that only asks a judge does no work, but its judge takes time.
         let fits = |key: &&str| {
             own.contains(key)
                 || OF_ALL.contains(key)
@@ -401,6 +403,7 @@ impl MockCheck<'_, '_> {
         if let Some(signal) = &written.signal {
             let (word, text) = signal.split_once(':').unwrap_or((signal, ""));
             if let Some(kind) = SignalKind::by_word(word.trim()) {
+                // Nothing behind `CONTEXT_HANDOFF:` leaves the reason to a file; without that file it would be no signal.
                 let text = Some(text.trim()).filter(|text| !text.is_empty()).unwrap_or("the mock says so");
                 said = format!("{}{}: {text}\n", lines(Some(&said)), marker(kind));
             } else {
@@ -453,6 +456,7 @@ impl MockCheck<'_, '_> {
                 ends(Observation { stderr: Text::whole(text), ..Observation::exited(1, "") })
             }
             Some("edit") if !text.trim().is_empty() => ends(Observation::exited(0, text)),
+            // An empty text with code 0 would be read as an approval.
             Some("edit") => {
                 let message = "an `edit` is the text that the person writes".to_owned();
                 self.wrong("verdict", message, Some("add `text`".to_owned()));
@@ -464,6 +468,7 @@ impl MockCheck<'_, '_> {
                 self.wrong("verdict", message, Some(help));
                 MockedWork::Nothing
             }
+            // A run that ends or goes on while it waits has no answer yet.
             None if written.cancel.is_some() || written.killed || written.only_resumes() => {
                 MockedWork::Nothing
             }
@@ -478,6 +483,7 @@ impl MockCheck<'_, '_> {
 
     fn learning(&mut self) -> MockedWork {
         let written = self.written;
+        // A record that is there is found without a call, so one is counted only where the mock says what it took.
         let usage = if written.tokens.is_some() || written.cost.is_some() {
             written.usage()
         } else {
@@ -529,6 +535,7 @@ impl MockCheck<'_, '_> {
             let reply = Err(Explanation::new("the host of the judge is down"));
             return Some(MockedJudgement { reply, stop: Some(Stop::Unavailable), usage: Usage::default() });
         }
+        // Where the prompt itself asks for a form, `answers` belongs to the prompt, and the judge has no answer from it.
         let is_forms = self.state.action.is_some_and(|action| action.form().is_some());
         let answers = written.answers.as_ref().filter(|_| !is_forms);
         let reply = match (answers, &written.verdict) {
@@ -544,6 +551,7 @@ impl MockCheck<'_, '_> {
             }
             (None, None) => return None,
         };
+        // An impossible verdict does not fit the schema either; it is one mistake and is named once.
         if let Evaluate::LlmStructured(judge) = evaluate
             && !self.is_wrong
             && let Some(why) = mismatch(&judge.answer_schema(), &reply)
@@ -552,6 +560,7 @@ impl MockCheck<'_, '_> {
             let message = format!("the judge of `{}` does not answer like this: {why}", self.state.name);
             self.wrong(key, message, Some("write what fits its `schema` as `answers`".to_owned()));
         }
+        // `tokens` and `cost` are those of the work, where there is some: they must not be counted twice.
         let usage = if self.state.action.is_some() {
             Usage { calls: 1, cost_usd: Some(0.0), ..Usage::default() }
         } else {
@@ -610,6 +619,7 @@ fn marker(kind: SignalKind) -> &'static str {
 }
 
 /// The signals that commands usually die of, with their numbers on all systems that this program runs on.
+// USR1, USR2, BUS and others are left out: Linux and macOS number them differently, so a mock has to say the number.
 const SIGNALS: [(&str, i32); 12] = [
     ("HUP", 1),
     ("INT", 2),
@@ -628,5 +638,6 @@ const SIGNALS: [(&str, i32); 12] = [
 fn signal_number(name: &str) -> Option<i32> {
     let bare = name.strip_prefix("SIG").unwrap_or(name);
     let known = SIGNALS.iter().find(|(known, _)| *known == bare).map(|(_, number)| *number);
+    // 64 is the last of Linux's real-time signals.
     known.or_else(|| name.parse().ok().filter(|number| (1..=64).contains(number)))
 }

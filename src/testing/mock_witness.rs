@@ -17,6 +17,7 @@ use crate::machine::routing::{ActionEnd, Departure};
 use crate::machine::{Action, Routes, Step};
 
 /// The exit codes that are tried, the usual first.
+// 64, 69 and 75 are of sysexits.h, 101 is a panic of Rust, 125 to 127 are those of shells and containers, 137 is SIGKILL.
 const CODES: [i32; 16] = [0, 1, 2, 3, 4, 5, 10, 42, 64, 69, 75, 101, 125, 126, 127, 137];
 
 /// Numbers that are tried where one is compared.
@@ -116,12 +117,14 @@ fn judged(step: &Step, departure: &Departure) -> Option<Value> {
             }
         }
     }
+    // No code or output is an error for some evaluators, but a command that cannot be started is one for all.
     (departure.ended == ActionEnd::Badly).then(|| json!({"not_started": "no such program"}))
 }
 
 /// Returns the verdict that is to be given: for any other word, one that no route names.
 fn wanted(departure: &Departure) -> Verdict {
     match departure.verdict.as_str() {
+        // The model check names all words without a route by this one; what a mock says has to be a single word.
         "any other word" => Verdict::new("another"),
         _ => departure.verdict.clone(),
     }
@@ -157,6 +160,7 @@ fn outputs(evaluate: &Evaluate, wanted: &Verdict) -> Vec<String> {
     match evaluate {
         Evaluate::OutputNumeric(numeric) => {
             if let Some(target) = numeric.target.as_literal() {
+                // In front: the first that fits is written, and the number of the loop says most to readers.
                 numbers.splice(0..0, [*target, target + 1.0, target - 1.0]);
             }
             let key = numeric.key.as_ref().and_then(Template::as_literal);
@@ -188,10 +192,12 @@ fn outputs(evaluate: &Evaluate, wanted: &Verdict) -> Vec<String> {
             if let Evaluate::Convergence(convergence) = evaluate
                 && let Some(target) = convergence.target.as_literal()
             {
+                // Further away than one, which may lie within the tolerance.
                 numbers.splice(0..0, [*target, target + 10.0, target - 10.0]);
             }
             texts.extend(numbers.iter().map(|number| format!("{number}\n")));
         }
+        // The code decides, or a word, or several visits: no other output would help.
         Evaluate::ExitCode(_)
         | Evaluate::Classify(_)
         | Evaluate::DiffStall(_)
@@ -334,6 +340,7 @@ fn example(schema: &Value, fixed: &BTreeMap<String, Value>) -> Value {
 }
 
 /// How deep forms are followed.
+// Below it a value is left empty. Where that does not fit the form, there is no mock, and the way is left open.
 const DEEPEST: usize = 8;
 
 fn minimal(schema: &Value, depth: usize) -> Value {
@@ -354,6 +361,7 @@ fn minimal(schema: &Value, depth: usize) -> Value {
         Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
         Some("boolean") => json!(true),
         Some("array") => {
+            // `minItems` is a number that an author writes: a huge one must not fill the memory.
             let least = schema["minItems"].as_u64().unwrap_or(0).min(3);
             let items = (0..least).map(|_| minimal(&schema["items"], depth + 1));
             Value::Array(items.collect())

@@ -123,6 +123,7 @@ impl Breeder<'_> {
                 self.drop_key(of, &path);
             }
             if key == "budget" {
+                // `unpriced` says what a call without a price means; it is no cap.
                 for cap in entries(Some(&entry.value)).iter().filter(|cap| cap.key != "unpriced") {
                     self.drop_key("the budget", &path.key(cap.key.as_str()));
                 }
@@ -167,6 +168,7 @@ impl Breeder<'_> {
             .iter()
             .filter(|(path, _)| last(path) != NEXT && !HANDLERS.contains(&last(path).as_str()))
             .collect();
+        // Neighbours only: each way is part of a swap, and many verdicts do not make a mutant for each pair.
         for pair in verdicts.windows(2) {
             let [(one, to_one), (other, to_other)] = pair else { continue };
             if to_one == to_other {
@@ -182,6 +184,7 @@ impl Breeder<'_> {
     }
 
     fn retry(&mut self, of: &str, state: &Node, path: &DocPath) {
+        // All of them together: one of the first two without the other is an error of the file, and would be no mutant.
         let keys = ["max_retries", "on_retry_exhausted", "retryable_exit_codes", "retry_delay"];
         let given = keys.into_iter().filter(|key| state.get(key).is_some());
         let edits: Vec<TreeEdit> = given.map(|key| TreeEdit::Remove(path.key(key))).collect();
@@ -199,6 +202,7 @@ impl Breeder<'_> {
                 Some(_) => TreeEdit::Set(path.key("negate"), (!is_negated).to_string()),
                 None => TreeEdit::Add(path.clone(), "negate", "true".to_owned()),
             };
+            // A key that is not written has no place; that of the type is where a person would add it.
             let place = if evaluate.get("negate").is_some() { path.key("negate") } else { path.key("type") };
             self.add(format!("{of} is negated"), place, vec![edit]);
         }
@@ -228,6 +232,7 @@ fn shifted(operator: &str) -> &'static [&'static str] {
     match operator {
         "eq" => &["ne"],
         "ne" => &["eq"],
+        // Each gets one that differs only at the bound, and one that differs on both sides of it.
         "lt" => &["le", "gt"],
         "le" => &["lt", "gt"],
         "gt" => &["ge", "lt"],
@@ -264,6 +269,7 @@ impl LoopMutant {
         }
         let mut found = Diagnostics::default();
         let mut definition = Loop::decode(&tree, &DocPath::root(), &mut found)?;
+        // A loop is known by its path; what was decoded has the name that the file gives itself.
         definition.name = name.clone();
         (!found.has_errors()).then_some(definition)
     }
@@ -292,6 +298,7 @@ impl LoopMutant {
             cuts.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
             let mut text = source.text().to_owned();
             for (range, with) in cuts {
+                // Asked first, as `replace_range` panics outside of the text and within a character.
                 text.get(range.clone())?;
                 text.replace_range(range, &with);
             }
@@ -326,6 +333,7 @@ fn cut(edit: &TreeEdit, tree: &Node, sources: &Sources) -> Option<(Span, String)
             let source = sources.get(span.file)?.text();
             let line = source[..span.range.start].rfind('\n').map_or(0, |at| at + 1);
             let before = &source[line..span.range.start];
+            // In `{type: ...}` a key needs a comma behind it; in a block it needs a line with the same indentation.
             let is_flow = !before.trim().is_empty();
             let text =
                 if is_flow { format!("{key}: {value}, ") } else { format!("{key}: {value}\n{before}") };
@@ -333,6 +341,7 @@ fn cut(edit: &TreeEdit, tree: &Node, sources: &Sources) -> Option<(Span, String)
         }
         TreeEdit::Remove(path) => {
             let (key, value) = (tree.key_span(path)?.clone(), tree.at(path)?.span.clone());
+            // A parent or a fragment gives the value: no cut in a single file takes away both.
             if key.file != value.file {
                 return None;
             }
@@ -353,6 +362,7 @@ fn removed(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
         return line_start..line_end;
     }
     let behind = &text[end..line_end];
+    // Within braces the comma goes with the key: that behind it, or for the last key that in front.
     let comma = behind.find(|c: char| !c.is_whitespace()).filter(|at| behind[*at..].starts_with(','));
     if let Some(at) = comma {
         let rest = &text[end + at + 1..];
@@ -386,6 +396,7 @@ fn apply(tree: &mut Node, edit: &TreeEdit) -> Option<()> {
             let NodeValue::Map(entries) = &mut node.value else { return None };
             let scalar =
                 Scalar { text: text.clone(), value: ScalarValue::of_plain(text), style: ScalarStyle::Plain };
+            // The key stands in no file, so what is wrong with it is shown at the mapping.
             let value = Node { value: NodeValue::Scalar(scalar), span: span.clone() };
             entries.push(Entry { key: (*key).to_owned(), key_span: span, value });
         }

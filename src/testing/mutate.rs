@@ -23,6 +23,7 @@ pub(crate) struct MutantSelection {
 
 impl MutantSelection {
     fn takes(&self, index: usize, line: Option<&(String, usize)>) -> bool {
+        // By the place among all mutants, so that shards share nothing and leave nothing out.
         let in_shard = self.shard.is_none_or(|(part, of)| index % of == part - 1);
         let in_diff = self.changed.as_ref().is_none_or(|changed| {
             line.is_some_and(|(file, line)| {
@@ -47,11 +48,13 @@ pub(crate) fn run(
     let (tree, sources) = (subject.loaded.tree.clone(), subject.loaded.sources.clone());
     let skips = skipped(&sources);
     let mut report = MutantReport::default();
+    // A case that fails anyway would seem to kill every mutant.
     if let Some(name) = first_failure(&tests, &own, subject, always, snapshots, MOST_TURNS) {
         report.unusable = Some(format!("the case `{name}` fails without a mutant"));
         return report;
     }
     let turns = most_turns(&tests, &own, subject);
+    // Where no run can begin by itself, the cases alone tell mutants apart.
     let player = CasePlayer::of(subject).ok();
     for (index, mutant) in mutants(&tree, &own.machine).into_iter().enumerate() {
         let line = mutant.line(&tree, &sources);
@@ -68,6 +71,7 @@ pub(crate) fn run(
             report.invalid += 1;
             continue;
         };
+        // Asked before it is played: no test could kill it, and that is no fault of the tests.
         if are_alike(&own.machine, &mutated.machine) {
             report.equal += 1;
             continue;
@@ -115,9 +119,11 @@ fn first_failure(
     snapshots: &KeptSnapshots,
     turns: u32,
 ) -> Option<String> {
+    // A mutant must not write the texts that the loop is compared with.
     let mut frozen = snapshots.frozen();
     let mut fails = |test: &&&ReadyTest| match test.play(variant, subject, turns) {
         Ok(played) => !test.failures(&played, always, &variant.machine, &mut frozen).is_empty(),
+        // The loop itself can be made with these values, so a mutant that cannot is told from it.
         Err(_) => true,
     };
     tests.iter().find(|test| fails(test)).map(|test| test.case.name.clone())
@@ -128,5 +134,6 @@ fn most_turns(tests: &[&ReadyTest], own: &LoopVariant, subject: &mut LoopUnderTe
     let events = tests.iter().filter_map(|test| test.play(own, subject, MOST_TURNS).ok());
     let longest = events.map(|played| played.events.len()).max().unwrap_or(0);
     let longest = u32::try_from(longest).unwrap_or(MOST_TURNS);
+    // A mutant may go round more often and still end. The 500 are for cases of a few events.
     longest.saturating_mul(10).saturating_add(500).min(MOST_TURNS)
 }

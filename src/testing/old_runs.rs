@@ -58,6 +58,7 @@ pub(crate) struct OldRun {
 pub(crate) fn find(which: &str, session: &Session<'_>) -> Result<Vec<OldRun>, Error> {
     if which == HISTORY {
         let all = Places::of(session).all()?;
+        // Of many journals one that cannot be read is left out; one that is named alone is an error.
         let runs = all.iter().filter_map(|run| of_journal(&run.files.journal(), &run.files.streams()).ok());
         return some(runs.collect(), which);
     }
@@ -72,6 +73,7 @@ pub(crate) fn find(which: &str, session: &Session<'_>) -> Result<Vec<OldRun>, Er
     if path.is_dir() {
         let mut found = Vec::new();
         walk(&path, 0, &mut found);
+        // File systems list a directory in any order, and the report has one.
         found.sort();
         let read = |path: &PathBuf| of_file(path).ok();
         return some(found.iter().filter_map(read).collect(), which);
@@ -147,6 +149,7 @@ fn of_journal(journal: &Path, streams: &Path) -> Result<OldRun, Error> {
 }
 
 fn restore(text: &mut Text, stream: Stream, streams: &mut Streams) {
+    // Where the streams are gone, the text stays marked as kept elsewhere, and `doubt` says so.
     if let Some(stored) = text.elsewhere()
         && let Ok(whole) = streams.read(stored, stream)
     {
@@ -163,6 +166,7 @@ pub(crate) fn check(run: &OldRun, subject: &mut LoopUnderTest, session: &Session
         is_left: recorded.is_left(),
         result: OldRunResult::Same,
     };
+    // A run that is over is never resumed, so that it could not be is no loss.
     if recorded.is_left()
         && let Err(why) = variables(run, subject, session).and_then(|_| can_go_on(run, subject))
     {
@@ -235,15 +239,18 @@ fn again(
     let recorded = &run.recorded;
     let event = LoopStart {
         definition_sha256: subject.loaded.digest.clone(),
+        // The tree of that time is not here; the play puts its own in this place.
         tree: None,
         context: variables(run, subject, session)?,
         ..recorded.start.clone()
     };
     let mut start = Start::of(event, run.events[0].ts, &recorded.start.run_id);
+    // As on a resume: templates see the environment of the process that goes on.
     start.env = session.env.for_templates();
     let settled = subject.own.settled(&start)?;
     let mut machine = Machine::clone(&settled);
     let overrides = &recorded.start.overrides;
+    // What was said on the command line held for that run, whatever the loop says now.
     if let Some(limit) = overrides.max_iterations {
         machine.limits.iterations.limit = limit;
     }
@@ -261,6 +268,7 @@ fn compared(run: &OldRun, played: &Played, script: &JournalScript, machine: &Mac
     let at_end = || match &played.end {
         PlayedEnd::Gap(gap) if gap.why == GapReason::Parted => Some(now.len().min(then.len())),
         PlayedEnd::Complete(_) if !script.is_done() || now.len() < then.len() => Some(now.len()),
+        // A run that was left could still have gone there: to go further parts only from a run that had ended.
         PlayedEnd::Complete(_) if now.len() > then.len() && !run.recorded.is_left() => Some(then.len()),
         PlayedEnd::Complete(_)
         | PlayedEnd::Gap(_)
@@ -272,9 +280,11 @@ fn compared(run: &OldRun, played: &Played, script: &JournalScript, machine: &Mac
         return match &played.end {
             PlayedEnd::NotResumable(why) => OldRunResult::NotResumable(why.clone()),
             PlayedEnd::Endless => OldRunResult::Unknown("it comes to no end".to_owned()),
+            // A journal that ends in the middle agrees as far as it tells.
             PlayedEnd::Complete(_) | PlayedEnd::Gap(_) | PlayedEnd::Killed => OldRunResult::Same,
         };
     };
+    // Before the two are said to part: the output that decides may not be whole, and then nothing is known.
     if let Some(why) = doubt(script.current(), machine) {
         return OldRunResult::Unknown(why);
     }
@@ -303,6 +313,7 @@ fn doubt(last: Option<&RecordedWork>, machine: &Machine) -> Option<String> {
     let state = crate::base::name::StateName::parse(last.key.split('/').next()?).ok()?;
     let Some(Target::Step(id)) = machine.find(&state) else { return None };
     let step = machine.step(id);
+    // An exit code is whole in the journal, whatever was cut from the output.
     let by_code = matches!(step.evaluate, Some(crate::evaluate::Evaluate::ExitCode(_)) | None)
         && !matches!(step.action, Some(Action::Prompt(_)));
     (!by_code).then(|| format!("`{}`: {why}", last.key))
@@ -317,12 +328,14 @@ pub(crate) fn check_all(
     loops: &[String],
     session: &Session<'_>,
 ) -> Result<Vec<OldRunReport>, Error> {
+    // By loop, so that each is read and compiled once for all of its runs.
     let mut by_loop: BTreeMap<String, Vec<OldRun>> = BTreeMap::new();
     for run in find(which, session)? {
         let start = &run.recorded.start;
         let (file, name) = (start.source.file.clone(), start.r#loop.to_string());
         let is_meant = loops.is_empty() || loops.iter().any(|meant| *meant == name || *meant == file);
         if is_meant {
+            // By its file first, as two loops may have one name; where that has moved, its name may still find it.
             let is_there = session.path(Path::new(&file)).is_file();
             by_loop.entry(if is_there { file } else { name }).or_default().push(run);
         }

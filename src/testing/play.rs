@@ -33,6 +33,8 @@ use crate::run::sub_loop::{self, DEEPEST, Surrounding};
 const CONTINUATION: &str = ".claude/ll-continue-prompt.md";
 
 /// More turns than this come to no end.
+// A count and not a time: a run without an end fails alike on every machine.
+// A loop has 50 passes at most unless it says more.
 pub(crate) const MOST_TURNS: u32 = 20_000;
 
 /// Finds the loops that states run.
@@ -160,6 +162,7 @@ struct Playing<'p> {
 /// Plays a run to its end, over all its resumes.
 pub(crate) fn play(play: Play<'_>) -> Played {
     let Play { machine, mut start, placement, mut tree, loops, script, most_turns } = play;
+    // Where it is unknown how the tree was at the start, a run cannot tell what it changed.
     start.event.tree = Some(StartTree::Known(Box::new(tree.start())));
     let mut playing = Playing {
         loops,
@@ -226,10 +229,12 @@ impl Playing<'_> {
         start: &Start,
         placement: Option<&Placement>,
     ) -> Result<Engine<'m>, Explanation> {
+        // What the process before had in memory is gone: the signal, the closing pass, and the sub-loops that it was in.
         self.cancelled = None;
         self.closing = None;
         self.path.truncate(1);
         self.around.clear();
+        // A process that was killed in the closing pass has left files aside, and the run goes on with its work in place.
         self.tree.restore();
         let known =
             KnownMachine { machine: Rc::clone(machine), digest: start.event.definition_sha256.clone() };
@@ -239,6 +244,7 @@ impl Playing<'_> {
         for event in &self.events {
             replay.event(event.clone())?;
         }
+        // Mocks hold whole texts, and those of a journal were looked for when it was read.
         let none = |_: StoredText, _: Stream| -> std::io::Result<std::sync::Arc<String>> {
             Ok(std::sync::Arc::default())
         };
@@ -249,6 +255,7 @@ impl Playing<'_> {
             Standing::Open(how) => {
                 let event = LoopStart { tree: start.event.tree.clone(), ..level.past.start().clone() };
                 let start = Start { event, ..start.clone() };
+                // No time passes in between: the clock moves only by what mocks take.
                 Ok(Engine::resume(machine, start, level.past, how, Duration::ZERO))
             }
             Standing::Over(end) => Ok(Engine::ended(machine, start.clone(), level.past, end)),
@@ -260,6 +267,7 @@ impl Playing<'_> {
 
     /// Runs a loop to its end.
     fn drive(&mut self, engine: &mut Engine<'_>) -> Result<LoopComplete, Halted> {
+        // A loop that goes on has time behind it, which its own clock counts from.
         let begun = self.now.saturating_sub(engine.elapsed());
         loop {
             self.turns += 1;
@@ -309,6 +317,7 @@ impl Playing<'_> {
                 }
             };
             let now = self.now.saturating_sub(begun);
+            // The request to end goes first, as in the driver: it was made before the work ended that is answered here.
             let mut events = match self.cancelled {
                 Some(signal) => engine.cancel(signal, now),
                 None => Vec::new(),
@@ -401,6 +410,7 @@ impl Playing<'_> {
         place: AskedPlace<'_>,
         work: AskedWork<'_>,
     ) -> Result<(Observation, Usage), Halted> {
+        // The driver starts nothing for a run that is to end, so this needs no mock and is not counted as asked.
         if self.cancelled.is_some() {
             return Ok((cancelled(), Usage::default()));
         }
@@ -418,6 +428,7 @@ impl Playing<'_> {
         self.tree.take(&effects);
         self.interrupt(place, interruption)?;
         if self.cancelled.is_some() {
+            // What was printed before the signal is kept, as a log shows it.
             return Ok((Observation { stdout: seen.stdout, duration: seen.duration, ..cancelled() }, usage));
         }
         Ok((seen, usage))
@@ -485,9 +496,11 @@ impl Playing<'_> {
                 self.tree.take(&effects);
                 return Ok(Ok(sub_loop_end(&end, late, took)));
             }
+            // After a signal the sub-loop begins all the same: the request to end is heard inside of it.
             SubLoopAnswer::Interrupted(interruption) => self.interrupt(place, Some(interruption))?,
             SubLoopAnswer::Played => {}
         }
+        // The bound of real runs: `drive` calls itself for each level, and a loop that runs itself would end the stack.
         if self.path.len() > DEEPEST {
             let path: Vec<_> = self.path.iter().map(ToString::to_string).collect();
             return Ok(Err(Explanation::new(format!(
@@ -499,6 +512,7 @@ impl Playing<'_> {
             Ok(sub) => sub,
             Err(why) => return Ok(Err(why)),
         };
+        // The library has put the time of this machine there.
         sub.start.at = self.began;
         let step = engine.run().step();
         let left = self.left.take(&request.name, step);
@@ -547,6 +561,7 @@ fn bounded(seen: Observation, takes: Duration, is_late: bool, setting: &Setting)
     };
     if is_late {
         return match (setting.end, setting.idle) {
+            // A mock names no time: the state's own timeout is meant, then its silence, then the end of the run around it.
             (Some((limit, stop)), _) if stop.is_own_timeout() => late(stop, limit),
             (_, Some(idle)) => late(Stop::IdleTimeout, idle),
             (Some((limit, stop)), None) => late(stop, limit),
@@ -562,6 +577,7 @@ fn bounded(seen: Observation, takes: Duration, is_late: bool, setting: &Setting)
 /// Ends a sub-loop as its mock says.
 fn sub_loop_end(end: &MockedEnd, is_late: bool, took: Duration) -> SubLoopEnd {
     let outcome = if is_late { Outcome::Timeout } else { end.outcome };
+    // A mock may leave out the terminal, but every end names a state.
     let unnamed = || StateName::parse("end").expect("it is a name");
     let final_state = end.final_state.clone().unwrap_or_else(unnamed);
     let captured = end.captures.iter().map(|(name, text)| {
@@ -590,6 +606,7 @@ fn sub_loop_end(end: &MockedEnd, is_late: bool, took: Duration) -> SubLoopEnd {
         output: Text::whole(end.stdout.clone()),
         handoff: None,
         usage: end.usage.clone(),
+        // Nothing was checked in it that could be checked again; `None` would say that a check cannot be repeated.
         rechecks: Some(Vec::new()),
     }
 }
@@ -597,6 +614,7 @@ fn sub_loop_end(end: &MockedEnd, is_late: bool, took: Duration) -> SubLoopEnd {
 fn terminated_by(outcome: Outcome) -> TerminatedBy {
     match outcome {
         Outcome::Success | Outcome::Failure => TerminatedBy::Terminal,
+        // A mock says the outcome alone. Where several causes have the same one, the most usual stands for them.
         Outcome::Exhausted => TerminatedBy::MaxIterations,
         Outcome::Stopped => TerminatedBy::LoopStop,
         Outcome::Error => TerminatedBy::Error,

@@ -28,6 +28,7 @@ use crate::machine::run_variables::{self, Given};
 use crate::machine::{Action, Machine, OnChange, Target};
 
 /// When runs begin that say nothing else: the first moment of 2026.
+// Always the same, so that a command or prompt that holds a date does not depend on the day of the test.
 const BEGINNING: i64 = 1_767_225_600_000;
 
 /// The directory for files of a run's own, in runs that are played.
@@ -72,6 +73,7 @@ pub fn ready(
 ) -> Option<ReadyCase> {
     let before = out.total();
     let given = case.given.as_ref();
+    // All parts are read before it is decided whether they are right, so that every mistake is named at once.
     let mocks = mocks(case, tested, find, &path.key("mocks"), out);
     let start = start(given, tested, &path.key("given"), out);
     let placement = given.and_then(|given| placement(given, tested.machine, &path.key("given"), out));
@@ -173,6 +175,7 @@ fn found<'m>(key: &str, outer: InnerCase<'m>, find: &mut FindInner<'_>) -> Found
             Some(Target::End(_)) | None => None,
         };
         let named = of_state.and_then(|sub| sub.name.as_literal().map(std::borrow::Cow::into_owned));
+        // The name of the loop does as well: a test need not say which state runs it.
         let by_name = || {
             let runs = |step: &crate::machine::Step| {
                 step.action
@@ -240,6 +243,7 @@ fn turns(
     let mut turns = Vec::new();
     let (mut resumes, mut is_whole) = (false, true);
     for (at, one) in written.iter().enumerate() {
+        // The last item has none behind it, and is a mock by itself.
         if one.only_resumes() && at + 1 < written.len() {
             resumes = true;
             continue;
@@ -248,6 +252,7 @@ fn turns(
             Some(typed) => {
                 turns.push(Mock { resumes: typed.resumes || std::mem::take(&mut resumes), ..typed });
             }
+            // The others are read all the same, as each may have its own mistake.
             None => is_whole = false,
         }
     }
@@ -273,6 +278,7 @@ fn start(
             })
             .ok(),
     };
+    // Nothing of the environment of this machine: a case would pass on one machine and fail on another.
     let env: BTreeMap<String, String> = given.into_iter().flat_map(|given| given.env.clone()).collect();
     let context = variables(given, machine, texts, &env, path, out);
     let context = context?;
@@ -280,6 +286,7 @@ fn start(
     let on_change = given.and_then(said).or(machine.on_change).unwrap_or(OnChange::Report);
     let event = LoopStart {
         r#loop: machine.name.clone(),
+        // The same at each play, because commands and prompts that hold it are compared with texts.
         run_id: format!("{}-test", machine.name.file_stem()),
         definition_sha256: digest.to_owned(),
         max_iterations: machine.limits.iterations.limit,
@@ -303,6 +310,7 @@ fn start(
         commit: None,
         tree: None,
         on_change,
+        // Checks are made once more as in a run without flags: whether a success is verified depends on it.
         no_closing_pass: false,
         policy: Vec::new(),
         checks: Box::default(),
@@ -365,6 +373,7 @@ fn placement(
     check.counts();
     let captures = check.captures();
     let board = check.board();
+    // What came before the case has no state in it, but every result names one.
     let before = StateName::parse("before").expect("it is a name");
     let result = |state: &StateName, code: i32, text: &str| StateResult {
         state: state.clone(),
@@ -412,6 +421,7 @@ impl StartCheck<'_> {
         match self.machine.find(state) {
             None => unknown(state.as_str(), self.machine, state, &self.path.key("state"), self.out),
             Some(target) if !self.given.unreachable => {
+                // The exploration ignores counters and holds every real run: where it does not come, no run does.
                 let all = explore(self.machine, BOUND);
                 let nodes: BTreeSet<bool> = all
                     .nodes()
@@ -446,6 +456,7 @@ impl StartCheck<'_> {
                     let message = format!("`{}` is tried again {} times at most", step.name, retry.max);
                     self.wrong("counts.retries", message);
                 }
+                // Without `max_retries` a state may be entered in a row as often as the caps allow.
                 Some(_) | None => {}
             }
         }
@@ -457,6 +468,7 @@ impl StartCheck<'_> {
         let unnamed = || StateName::parse("before").expect("it is a name");
         for name in self.given.captures.keys() {
             let by = self.machine.steps().find(|(_, step)| {
+                // The last result of each state is a capture under the name of the state as well.
                 let captures = step.capture.as_ref().is_some_and(|capture| capture.as_str() == name);
                 captures || step.name.as_str() == name
             });

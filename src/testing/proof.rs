@@ -61,6 +61,7 @@ fn at_once(claim: &SentenceClaim, machine: &Machine) -> Option<Proof> {
             Some(Proof::Unknown(why.to_owned()))
         }
         SentenceClaim::AgentCalls(most) | SentenceClaim::ModelCalls(most) => {
+            // The budget counts calls of agents and of judges together, so it bounds either.
             if budget.calls.is_some_and(|calls| calls <= *most) {
                 return Some(Proof::Proven);
             }
@@ -170,6 +171,7 @@ impl ProofWalk<'_> {
             visits: node.visits.clone(),
             agent_calls: node.agent_calls,
             judge_calls: node.judge_calls,
+            // Sentences about cost are answered before any walk.
             cost: 0.0,
         };
         self.claim.is_broken(moment, &known)
@@ -185,6 +187,7 @@ impl ProofWalk<'_> {
             let step = self.machine.step(id);
             let (agents, judges) = calls(step);
             if self.counts {
+                // One call above the bound breaks the sentence already; to tell more apart would make the situations endless.
                 node.agent_calls = node.agent_calls.saturating_add(agents).min(self.most().saturating_add(1));
                 node.judge_calls = node.judge_calls.saturating_add(judges).min(self.most().saturating_add(1));
             }
@@ -251,6 +254,7 @@ impl ProofWalk<'_> {
                     }
                     let departure = passage.by.departure.clone();
                     let mut left = node.clone();
+                    // Only what the sentence asks about: each further verdict that is remembered multiplies the situations.
                     if self.claim.judged().contains(&&step.name) {
                         left.verdicts.insert(step.name.clone(), departure.verdict.clone());
                     }
@@ -260,6 +264,7 @@ impl ProofWalk<'_> {
                     }
                     go(&left, passage.to, Some(departure));
                 }
+                // A run can be killed in any state, and goes on there when it is resumed.
                 if let Some(at) = self.machine.on_resume.filter(|_| !node.situation.capped) {
                     go(node, Situation { at, ..node.situation }, None);
                 }
@@ -278,11 +283,13 @@ impl ProofWalk<'_> {
             Some(PassageDetour::Cap(_)) => {
                 self.machine.limits.steps.is_none_or(|cap| pass.steps >= cap.limit)
             }
+            // A stall depends on trees and outputs, of which the model knows nothing: it may come at any time.
             Some(PassageDetour::Stall) => true,
             None => {
                 let Some(retry) = &step.retry else { return true };
                 let usual = passage.by.way.as_ref().map(|way| way.to);
                 let is_again = usual.is_some_and(|to| self.machine.name_of(to) == &step.name);
+                // The way of `on_retry_exhausted` opens exactly when the tries are used up, and the usual way back closes.
                 !is_again || passage.by.is_exhausted == (pass.attempt > retry.max)
             }
         }
@@ -324,9 +331,11 @@ fn count(pass: &mut ProofPass, id: StepId, machine: &Machine, is_capped: bool) -
         // Nothing depends on it.
         pass.steps = 0;
     }
+    // Nor on this: tries count only where a state has `max_retries`.
     if machine.step(id).retry.is_none() {
         (pass.attempt, pass.last) = (0, None);
     }
+    // The handler of a cap runs although the cap was met.
     (fits || is_capped).then_some(())
 }
 
@@ -335,6 +344,7 @@ fn calls(step: &Step) -> (u32, u32) {
     let agents = match &step.action {
         Some(Action::Prompt(_)) => 1,
         Some(Action::Learning(learning)) => {
+            // As many as there may be: a proof has to hold also where nothing is known yet.
             let targets = u32::try_from(learning.targets.len()).unwrap_or(u32::MAX).max(1);
             targets.saturating_mul(learning.tries)
         }

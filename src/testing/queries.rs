@@ -16,6 +16,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Answers a query.
 pub(super) fn answer(request: &QueryRequest) -> Queried {
     let Query { filter, text } = request.query.clone();
+    // Runs ask in a process that can be ended; a test promises to start none.
     let (sender, receiver) = mpsc::channel();
     let asked = thread::Builder::new().spawn(move || {
         // Nobody may listen any more.

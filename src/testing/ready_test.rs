@@ -52,6 +52,7 @@ impl ReadyTest {
         let mut failures = Vec::new();
         let end = match &played.end {
             PlayedEnd::Complete(end) => Some(end.as_ref()),
+            // A case may be about what a kill leaves: only what it expects can fail it.
             PlayedEnd::Killed => None,
             PlayedEnd::Gap(gap) => {
                 failures.push(CaseFailure::Gap(gap.clone()));

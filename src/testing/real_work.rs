@@ -76,11 +76,14 @@ impl Script for RealScript<'_, '_> {
                 let answer = self.mocks.work(place, work)?;
                 let effects = answer.effects.clone();
                 let is_new = seen.insert((place.key(), request.text.clone()));
+                // A mock that interrupts the run does not say how its command would have ended.
                 if is_new && !place.in_closing_pass && answer.interruption.is_none() {
+                    // The case goes on from its mock: the run does not see what the command has changed.
                     let (real, _) = self.worktree.run(request);
                     let from = self.mocks.origin(&place);
                     all.push(compared(self.case, place, request, &answer.seen, &real, from));
                 }
+                // Only now: the command should not find what its own mock says that it writes.
                 self.write(&place, request.text.as_str(), &effects)?;
                 Ok(answer)
             }
@@ -137,6 +140,7 @@ fn shape(text: &str) -> String {
         }
         Ok(Value::Array(_)) => "a list in JSON".to_owned(),
         Ok(Value::Number(_)) => "a number".to_owned(),
+        // A word such as `true` or `null` is JSON by accident.
         Ok(Value::String(_) | Value::Bool(_) | Value::Null) | Err(_) => "text".to_owned(),
     }
 }

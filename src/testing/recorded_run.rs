@@ -76,6 +76,7 @@ impl RecordedRun {
         let (mut end, mut signals, mut resumes) = (None, Vec::new(), 0);
         for stamped in events {
             reading.take(stamped);
+            // How a sub-loop ends says nothing of how the run does.
             if stamped.depth > 0 {
                 continue;
             }
@@ -129,6 +130,7 @@ impl RunReading {
         } else if let Event::Judge { usage, error, .. } = &stamped.event {
             let at = self.current(depth, stamped);
             if let Some(work) = self.works.get_mut(at) {
+                // A mock has one cost. Beside work it is that of the work, which has been told already.
                 if work.seen.is_none() {
                     work.usage = usage.clone();
                 }
@@ -142,6 +144,7 @@ impl RunReading {
             work.looked_at_tree |= matches!(tree, Some(TreeState::Seen(_)));
             if work.reply.is_none() {
                 let raw = details.get("raw").filter(|raw| raw.is_object()).cloned();
+                // An answer that does not say how sure it is counts as sure.
                 let made = || {
                     let reason = details.get("reason").cloned().unwrap_or_else(|| json!(""));
                     json!({"verdict": verdict, "confidence": confidence.unwrap_or(1.0), "reason": reason})
@@ -182,6 +185,7 @@ impl RunReading {
         let key =
             self.loops.path(depth).iter().map(|state| state.name.as_str()).collect::<Vec<_>>().join("/");
         self.begin(depth, key, String::new(), stamped);
+        // A judge alone is no action: no `ActionComplete` that follows belongs to it.
         self.open = None;
         self.works.len() - 1
     }
@@ -266,6 +270,7 @@ impl Script for JournalScript {
     }
 
     fn sub_loop(&mut self, _: AskedPlace<'_>, _: &SubLoopRequest) -> Result<SubLoopAnswer, Gap> {
+        // The journal has the work of its states as well.
         Ok(SubLoopAnswer::Played)
     }
 

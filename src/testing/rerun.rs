@@ -10,6 +10,7 @@ use crate::context::error::Error;
 use crate::context::talk::Silence;
 
 /// How often is looked whether a file has changed.
+// A change is to be answered within 100 ms, the tests included.
 const LOOK: Duration = Duration::from_millis(40);
 
 /// Runs tests, and again those that a change touches, until the program is ended.
@@ -45,6 +46,7 @@ pub(crate) fn watch(
                 known.insert(place.path.clone(), WatchedTest::of(place, session));
             }
             let tests: Vec<String> = touched.into_iter().map(|(test, _)| test).collect();
+            // A file may be broken for a moment while it is edited; the watch goes on.
             if let Err(error) = run(&tests) {
                 session.talk.warning(error.message());
             }
@@ -55,6 +57,7 @@ pub(crate) fn watch(
         if were_there && found.is_empty() {
             session.talk.note("there are no tests any more: waiting for some");
         }
+        // A file that comes back is a new one, and is run.
         known.retain(|path, _| found.iter().any(|place| place.path == *path));
     }
 }
@@ -73,6 +76,7 @@ struct WatchedTest {
 
 impl WatchedTest {
     fn of(place: &TestPlace, session: &Session<'_>) -> Self {
+        // What is wrong with the loop is said when its tests are run.
         let quiet = session.clone().talking_to(&Silence);
         let files = match TestedFile::read(place.clone(), &quiet) {
             Ok(mut tests) => tests.depends_on(),

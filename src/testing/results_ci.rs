@@ -28,6 +28,7 @@ pub fn junit(report: &SuiteReport) -> String {
                 ProofResult::Broken(case) => {
                     Some(("always".to_owned(), format!("it does not hold:\n{case}")))
                 }
+                // As for the exit code: what the model cannot tell is no failure.
                 ProofResult::Proven | ProofResult::Unknown(_) => None,
             },
         });
@@ -81,6 +82,7 @@ fn of_file(file: &FileReport, report: &SuiteReport) -> Vec<Annotation> {
     if report.shows_coverage || report.misses_edges(file) {
         all.extend(of_findings(&file.coverage.findings(), file, false));
     }
+    // Without a bound survivors are questions for people, and fail nothing.
     let level = if report.misses_killed(file) { AnnotationLevel::Warning } else { AnnotationLevel::Notice };
     let survivors = file.mutants.iter().flat_map(|mutants| &mutants.survivors);
     all.extend(survivors.map(|survivor| Annotation {

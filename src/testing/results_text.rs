@@ -75,6 +75,7 @@ fn write_file(out: &mut String, file: &FileReport, report: &SuiteReport, colour:
     }
     if report.misses_edges(file) {
         let bound = report.min_edges.unwrap_or_default();
+        // Rounded down: 99.6 % must not read as the 100 % that are asked for.
         let _ = writeln!(
             out,
             "  {:.0} % of the ways are taken, and {bound} % are asked for",
@@ -130,6 +131,7 @@ fn write_mutants(out: &mut String, mutants: &MutantReport, report: &SuiteReport)
     }
     let _ = writeln!(out, "  {}", mutants.sentence());
     if let Some(bound) = report.min_killed.filter(|bound| mutants.percent() < *bound) {
+        // Rounded down for the same reason.
         let _ = writeln!(
             out,
             "  {:.0} % of them are killed, and {bound} % are asked for",

@@ -43,6 +43,7 @@ impl<'c> MockScript<'c> {
     }
 
     fn find(&self, place: &AskedPlace<'_>) -> Option<(String, &'c StateMocks)> {
+        // The state comes first, as it is more exact: two states may run the same loop.
         let keys = std::iter::once(place.key()).chain(place.key_by_loop());
         keys.into_iter().find_map(|key| self.mocks.get(&key).map(|mocks| (key, mocks)))
     }
@@ -89,6 +90,7 @@ impl Script for MockScript<'_> {
         };
         let (seen, usage) = match &mock.work {
             MockedWork::Ends(seen, usage) => (Observation::clone(seen), usage.clone()),
+            // The run ends before it hears how the work ended, so the mock need not say.
             MockedWork::Nothing if mock.interruption.is_some() => {
                 (Observation::exited(0, ""), Usage::default())
             }
@@ -110,11 +112,13 @@ impl Script for MockScript<'_> {
         let text = &request.question.prompt;
         let is_of_work = matches!(place.machine.find(place.state), Some(crate::machine::Target::Step(id))
             if place.machine.step(id).action.is_some());
+        // A judge of work belongs to the visit that the work has begun; one alone is a visit itself.
         let mock = if is_of_work { self.current(&place) } else { Some(self.next(&place, text)?) };
         let judgement = mock.and_then(|mock| mock.judgement.as_ref());
         let why = GapReason::NoJudgement;
         let gap = || Gap { state: place.key(), text: text.clone(), why };
         let MockedJudgement { reply, stop, usage } = judgement.ok_or_else(gap)?.clone();
+        // What the mock takes was spent by the work already.
         let takes = if is_of_work { Duration::ZERO } else { mock.map_or(Duration::ZERO, |mock| mock.takes) };
         Ok((ModelAnswer { reply, stop, usage }, takes))
     }
@@ -138,6 +142,7 @@ impl Script for MockScript<'_> {
     fn resumes(&mut self, state: &str) -> bool {
         let Some(mocks) = self.mocks.get(state) else { return false };
         let turn = self.turns.get(state).copied().unwrap_or(0);
+        // A mock that serves every visit would let the run go on without end.
         let MockedTurns::Listed(listed) = &mocks.visits else { return false };
         let says = |at: usize| listed.get(at).is_some_and(|mock| mock.resumes);
         let mut around = turn.checked_sub(1).into_iter().chain([turn]).filter(|at| says(*at));

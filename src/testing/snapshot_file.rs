@@ -10,6 +10,7 @@ pub struct SnapshotKey(String);
 impl SnapshotKey {
     /// Makes the key of a text with this number, from 0.
     pub fn new(case: &str, keys: &[&str], index: usize) -> Self {
+        // A key is one line of the file.
         let case = case.replace(['\n', '\r'], " ");
         let visit = if index == 0 { String::new() } else { format!(" ({})", index + 1) };
         Self(format!("{case} / {}{visit}", keys.join(".")))
@@ -54,6 +55,7 @@ pub fn write(all: &BTreeMap<SnapshotKey, String>) -> String {
     for (SnapshotKey(key), text) in all {
         let _ = writeln!(out, "{HEAD}{key}");
         for line in text.lines() {
+            // A line that begins with the mark gets another one, as reading takes one away.
             let escape = if line.starts_with(HEAD) || line.starts_with(ESCAPE) { "\\" } else { "" };
             let _ = writeln!(out, "{escape}{line}");
         }

@@ -46,6 +46,7 @@ const TESTS: &str = "tests";
 const ENDINGS: [&str; 2] = [".test.yaml", ".test.yml"];
 
 /// How deep directories of test files may be nested.
+// Links are not followed, so there are no circles; this bounds what a stranger's checkout may make the search walk.
 const DEEPEST: usize = 8;
 
 /// Which tests are run, and how.
@@ -153,6 +154,7 @@ fn meant(name: &str, all: &[TestPlace], session: &Session<'_>) -> Result<Vec<Tes
     }
     let wanted = session.find(name, false).ok().map(|located| located.path);
     let is_of = |place: &&TestPlace| {
+        // A test file that cannot be read belongs to no loop. That it cannot be read is said where all tests are run.
         let text = files::text(&place.path, MIB).unwrap_or_default();
         let tests = LoadedTests::read(&place.shown, &text);
         let subject = tests.file.map(|file| file.subject).unwrap_or_default();
@@ -160,6 +162,7 @@ fn meant(name: &str, all: &[TestPlace], session: &Session<'_>) -> Result<Vec<Tes
             let (session, name) = located(&subject, place, session);
             session.find(&name, false).ok()
         };
+        // A test may name its loop by a path and the command line by a name: both may lead to one file.
         subject == name
             || wanted.as_ref().is_some_and(|wanted| file().is_some_and(|file| file.path == *wanted))
     };
@@ -196,6 +199,7 @@ fn walk(directory: &Path, depth: usize, take: &mut dyn FnMut(&Path)) {
     }
     for entry in fs_err::read_dir(directory).into_iter().flatten().filter_map(Result::ok) {
         let path = entry.path();
+        // The type of the entry, not of what a link leads to: a link to a directory above would be walked again and again.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => walk(&path, depth + 1, take),
             Ok(kind) if kind.is_file() && is_test_file(&path) => take(&path),
@@ -314,6 +318,7 @@ impl TestedFile {
         match &mut self.subject {
             Ok(subject) => {
                 let machine = Rc::clone(&subject.own.machine);
+                // It reads the sub-loops; their files are among the texts of the library only then.
                 subject.library.check(&machine);
                 let own = subject.loaded.sources.iter().map(|source| source.name().to_owned());
                 let below = subject.library.texts().map(|(name, _)| name);
@@ -387,6 +392,7 @@ pub(crate) fn run(
     if options.verifies_mocks
         && let Some(worktree) = &worktree
     {
+        // Shared by all cases: a command that several of them mock is run once.
         let mut seen = BTreeSet::new();
         for test in &ready {
             if let Err(why) = compare_mocks(test, subject, worktree, &mut report.compared, &mut seen) {
@@ -405,6 +411,7 @@ pub(crate) fn run(
             Err(why) => report.notes.push(format!("no walks were taken: {why}")),
         }
     }
+    // At the very end, so that the file stays as it was where something above fails.
     kept.write(&snapshot_file)?;
     Ok(report)
 }
@@ -444,6 +451,7 @@ fn begun(file: &TestedFile) -> FileReport {
         findings: tests.findings.clone(),
         test_text: DrawnFile { sources: tests.sources.clone(), tree: tests.tree.clone() },
         loop_text: DrawnFile::default(),
+        // A test file that cannot be read is explained by its findings; that its loop is unknown then says nothing more.
         error: file.subject.as_ref().err().filter(|_| tests.file.is_some()).map(ReportedError::of),
         cases: Vec::new(),
         coverage: Coverage::default(),
@@ -519,6 +527,7 @@ fn played(
             return report;
         }
     };
+    // A case that fails has taken its ways all the same.
     coverage.take(&machine, &played.events);
     report.failures = test.failures(&played, always, &machine, snapshots);
     report.path = path(&played.events);

@@ -34,6 +34,7 @@ pub struct LoadedTests {
 impl LoadedTests {
     /// Reads the text of a test file that people know by this name.
     pub fn read(shown: &str, text: &str) -> Self {
+        // A byte order mark, which some editors write, is no part of the text: places count from behind it.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut sources = Sources::default();
         let id = sources.add(shown, text);

@@ -27,6 +27,7 @@ use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 use crate::repository::{at, changed, head};
 
 /// How long a command may take.
+// For commands without a timeout of their own: one that hangs must not hold up the tests for ever.
 const LIMIT: Duration = Duration::from_mins(10);
 
 /// How much of an output is kept.
@@ -41,6 +42,7 @@ pub(crate) struct TestWorktree<'s> {
     prefix: String,
     commit: ObjectId,
     interrupts: Interrupts,
+    // Goes last: `drop` has git take back the worktree while it is still there.
     _place: TempDir,
 }
 
@@ -63,6 +65,7 @@ impl<'s> TestWorktree<'s> {
         let place = transient::directory("")
             .map_err(|error| Error::failed("cannot make a temporary directory", &error))?;
         let tree = place.path().join("tree");
+        // Detached, or git would make a branch with the name of the directory.
         let add = Call::new("worktree").with(&["add", "--quiet", "--detach"]).path(tree.to_string_lossy());
         git.line(&add).map_err(refused)?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
@@ -77,6 +80,7 @@ impl<'s> TestWorktree<'s> {
     pub(crate) fn begin(&self, given: &TreeEffects) -> Result<(), Explanation> {
         let git = self.git();
         git.line(&Call::new("read-tree").with(&["--reset", "-u"]).id(&self.commit))?;
+        // `-ff` for repositories made inside, `-x` for what git ignores: no case finds what another has left.
         git.line(&Call::new("clean").with(&["--quiet", "-ffdx"]))?;
         self.take(given)
     }
@@ -118,8 +122,10 @@ impl<'s> TestWorktree<'s> {
     fn observe(&self, request: &ActionRequest) -> Observation {
         let mut argv = request.shell.clone();
         argv.push(request.text.clone());
+        // What actions of a run inherit: no token of the job is among it.
         let mut env: BTreeMap<String, String> = self.session.env.for_actions(false);
         env.extend(request.setting.env.iter().cloned());
+        // Beside the tree, so that what a command keeps there is no change of it.
         let scratch = self.tree.with_file_name("run");
         let _made = fs_err::create_dir_all(&scratch);
         env.insert("LL_RUN_DIR".to_owned(), scratch.to_string_lossy().into_owned());
@@ -140,6 +146,7 @@ impl<'s> TestWorktree<'s> {
                 Stream::Stdout => &mut streams[0],
                 Stream::Stderr => &mut streams[1],
             };
+            // The rest is read all the same: a command would wait for ever on a pipe that is full.
             kept.extend(bytes.iter().take(KEPT.saturating_sub(kept.len())));
             Heard::More
         };
@@ -150,6 +157,7 @@ impl<'s> TestWorktree<'s> {
     }
 
     fn differing(&self) -> Differing {
+        // Each path by itself: a renamed file is one that is gone and one that is new, and a new directory is its files.
         let status =
             Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
         let printed = self.git().bytes(&status, &[]).unwrap_or_default();

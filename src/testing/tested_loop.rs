@@ -32,12 +32,14 @@ pub(crate) struct LoopVariant {
 impl LoopVariant {
     /// Makes the machine of a definition, if it is a loop that can run.
     pub(crate) fn of(definition: Loop) -> Option<Self> {
+        // Each case gives values of its own, so what the written ones do not fit is left open until `settled`.
         let (machine, _) = compile_with(&definition, KnownValues::Draft);
         Some(Self { machine: Rc::new(machine?), definition: Rc::new(definition) })
     }
 
     /// Returns the machine for a run with these variables.
     pub(crate) fn settled(&self, start: &Start) -> Result<Rc<Machine>, Explanation> {
+        // Most loops are the same with all values: thousands of walks and mutants then share one machine.
         if !self.machine.depends_on_context() {
             return Ok(Rc::clone(&self.machine));
         }

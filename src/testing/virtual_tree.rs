@@ -51,6 +51,7 @@ fn file(text: &str) -> FileAt {
     FileAt { mode: FileMode::File, bytes: text.as_bytes().to_vec(), is_ignored: false }
 }
 
+// Not the ids of git: they are only compared with each other. No path holds a NUL, so no two trees come to one text.
 fn id_of(what: &str, files: &Files) -> ObjectId {
     let all: Vec<u8> = files
         .iter()
@@ -90,6 +91,7 @@ impl VirtualTree {
         }
         if let Some(message) = &effects.commits {
             self.committed = self.files.clone();
+            // The number tells apart commits of the same files with the same message, such as one that undoes another.
             self.commit = id_of(&format!("commit {} {message}", self.commits.len() + 1), &self.files);
             let subject = first_line(message).to_owned();
             self.commits.push(MadeCommit { sha: self.commit.clone(), subject });
@@ -102,6 +104,7 @@ impl VirtualTree {
 
     /// Returns the content of a file.
     pub fn read(&self, path: &str) -> Option<Vec<u8>> {
+        // What reads a file may name it in either form.
         let path = path.strip_prefix("./").unwrap_or(path);
         let found = self.files.get(path).or_else(|| self.own.get(path));
         found.map(|file| file.bytes.clone())
@@ -111,6 +114,7 @@ impl VirtualTree {
     pub fn look(&mut self) -> TreeIds {
         let tree = id_of("tree", &self.files);
         self.seen.entry(tree.clone()).or_insert_with(|| self.files.clone());
+        // Mocks stage nothing, so the index is always what was committed.
         TreeIds { commit: self.commit.clone(), index: Some(id_of("tree", &self.committed)), tree, rest: None }
     }
 
@@ -175,6 +179,7 @@ impl VirtualTree {
         TreeChanges {
             start: start.clone(),
             end,
+            // Its length is not read: outputs and the summary ask only whether there is a patch.
             patch: (!tracked_files.is_empty()).then_some(1),
             files: tracked_files,
             more: 0,
@@ -259,8 +264,10 @@ impl VirtualTree {
     /// Puts files as they were when the run began, and others out of the way.
     pub fn set_aside(&mut self, request: &AsideRequest) {
         let start = self.seen.get(&request.start.tree).cloned().unwrap_or_default();
+        // A pass may set aside twice: the first time the tree is still as the run has left it.
         self.aside.get_or_insert_with(|| self.files.clone());
         for path in request.put_back.iter().chain(&request.hide) {
+            // A file that was not there at the start is put back by being removed, as one is that is hidden.
             match start.get(path).filter(|_| request.put_back.contains(path)) {
                 Some(file) => drop(self.files.insert(path.clone(), file.clone())),
                 None => drop(self.files.remove(path)),

@@ -21,6 +21,7 @@ impl ModelWalk<'_> {
     fn shortest(&self, from: Situation, is_goal: impl Fn(Situation) -> bool) -> Option<Vec<WalkStep>> {
         let mut nodes: Vec<(Situation, Arrival)> = vec![(from, None)];
         let mut known = BTreeMap::from([(from, 0_usize)]);
+        // A queue and not a stack: the first goal that is found is then the nearest.
         let mut open = VecDeque::from([0_usize]);
         while let Some(here) = open.pop_front() {
             let node = nodes[here].0;

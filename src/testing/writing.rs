@@ -31,6 +31,7 @@ pub(crate) enum WrittenCases {
 /// # Errors
 /// There is no such loop, or its test file cannot be read or written.
 pub(crate) fn generated(name: &str, to: GenerateTo, session: &Session<'_>) -> Result<WrittenCases, Error> {
+    // That there are no tests yet is no error here: a file is begun.
     let known = find_tests(&[name.to_owned()], session).ok().and_then(|found| found.into_iter().next());
     let (mut subject, coverage, names, target) = if let Some(place) = known {
         of_file(place, session)?
@@ -91,6 +92,7 @@ impl WrittenTarget {
 
 /// Returns the place of the tests of a loop that has none.
 fn usual(subject: &LoopUnderTest, session: &Session<'_>) -> PathBuf {
+    // A loop that was named by the path of its file may lie outside of any `.loops`.
     let root = if subject.located.name.is_some() { &subject.located.root } else { &session.cwd };
     let name = subject.loaded.definition.name.to_string();
     root.join(DIRECTORY).join("tests").join(format!("{name}.test.yaml"))

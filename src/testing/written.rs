@@ -247,6 +247,7 @@ impl Decode for MockedVisits {
                 let visits = Vec::decode(node, path, out)?;
                 Some(Self::Listed(ListedVisits { visits, closing_pass: None }))
             }
+            // No mock has a key `visits`, so it tells the two forms apart.
             NodeValue::Map(_) if node.get("visits").is_some() => {
                 ListedVisits::decode(node, path, out).map(Self::Listed)
             }

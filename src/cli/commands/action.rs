@@ -84,6 +84,7 @@ pub(in crate::cli) fn action(args: &ActionArgs, session: &Session<'_>, output: &
 #[derive(Parser)]
 #[command(name = "ll-loop")]
 struct ActionLine {
+    // `args` may hold the options of every command as well.
     #[command(flatten)]
     _global: Global,
     #[command(subcommand)]
@@ -136,6 +137,7 @@ fn run(part: ActionPart, session: &Session<'_>, output: &Output) -> Result<u8, E
         }
     }
     let (env, name) = (session.env, input(session.env, "loop"));
+    // First, so that also a working directory that is not there is reported.
     let options = flags::told(&told(part, env), env);
     let session = &unbegun::told(there(session), name.as_deref(), &options, session)?;
     match unbegun::told(command(part, env), name.as_deref(), &options, session)? {
@@ -186,6 +188,7 @@ fn comments(env: &Environment) -> Result<Vec<u64>, Error> {
 
 fn parsed(words: Vec<String>) -> Result<ActionCommand, Error> {
     let parsed = ActionLine::try_parse_from(words).map_err(|error| {
+        // The error is shown with a label of its own, which the parser has written as well.
         Error::refused(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
             .with_hint("check the inputs of the action")
     })?;
@@ -195,6 +198,7 @@ fn parsed(words: Vec<String>) -> Result<ActionCommand, Error> {
 /// Reports and bundles the run of an earlier step that was killed, and stores what that step could not.
 fn save(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let env = session.env;
+    // A run names its outcome when it ends; one that was killed never did.
     let killed = input(env, "run").filter(|_| input(env, "outcome").is_none());
     let is_contained = env.get(IMAGE).is_some_and(|image| !image.is_empty());
     if let Some(name) = killed.as_deref().filter(|_| is_contained) {
@@ -204,6 +208,7 @@ fn save(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8,
     let workspace = Provider::detect(&env.lookup()).job().workspace;
     let reports = workspace.unwrap_or_default().join(reports);
     if is_contained {
+        // Before anything is uploaded: the container could put links there, which the upload would follow.
         session.clean_reports(&reports)?;
         let is_clean = Provider::detect(&env.lookup()).announce(&[("clean", "true".to_owned())]);
         is_clean.map_err(|error| Error::failed("cannot set the outputs of the step", &error))?;
@@ -226,6 +231,7 @@ fn save(args: &ActionArgs, session: &Session<'_>, output: &Output) -> Result<u8,
 fn save_contained(command: &[String], name: &str, session: &Session<'_>) -> Result<(), Error> {
     let env = session.env;
     let said = input(env, "exit-code").and_then(|code| code.parse().ok());
+    // A code that names no signal is not of the kill, which must have been SIGKILL then.
     let code = said.filter(|code| *code > SIGNALLED).unwrap_or(KILLED);
     let options = flags::told(&told(ActionPart::Loop, env), env);
     there(session)?.report_killed(input(env, "loop").as_deref(), name, code, &options);
@@ -244,6 +250,7 @@ fn needed(env: &Environment, name: &str) -> Result<String, Error> {
 fn make_up(name: &str, reports: &Path, session: &Session<'_>, output: &Output) -> Result<(), Error> {
     session.make_up(name, Some(reports))?;
     let target = reports.join(format!("{name}.{EXTENSION}"));
+    // The run may have been killed after it had written its bundle.
     if target.exists() {
         output.data(&format!("{}\n", target.display()));
         return Ok(());

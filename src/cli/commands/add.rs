@@ -29,6 +29,7 @@ pub(in crate::cli) struct AddArgs {
 }
 
 pub(in crate::cli) fn add(args: &AddArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    // A file that is there is meant, even where its name looks like an address.
     if !copies::is_remote(&args.what) || session.path(Path::new(&args.what)).is_file() {
         return of_file(&args.what, args.to.as_deref(), session, output);
     }

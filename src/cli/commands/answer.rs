@@ -59,6 +59,7 @@ pub(in crate::cli) fn answer(args: &AnswerArgs, session: &Session<'_>, output: &
 fn options(args: &AnswerArgs, env: &Environment) -> Result<(Which, ResumeOptions), Error> {
     let which = Which::of(args.from.as_deref(), Some(&args.name), args.repo.as_deref());
     let (verdict, text) = meant(&args.words)?;
+    // A name to show, and no proof: the command line asks for none.
     let who = ["USER", "LOGNAME"].iter().find_map(|name| env.get(name)).unwrap_or("somebody").to_owned();
     let code = args.code.clone();
     let by = AnswerWay::CommandLine;

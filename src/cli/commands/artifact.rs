@@ -20,6 +20,7 @@ use crate::forge::github::results::{Results, absent, check_name, expiry};
 use crate::process::clock::Clock;
 use crate::session::read::fetch::{ArtifactRequest, fault, say_undigested};
 
+// Against zip bombs: what a job has stored is not ours, and may be put together to fill the disk.
 const LIMITS: UnzipLimits = UnzipLimits { entries: 100_000, bytes: 16 << 30 };
 
 /// The commands about artifacts.
@@ -40,6 +41,7 @@ pub(in crate::cli) struct UploadArgs {
     #[arg(value_name = "PATH", required = true)]
     pub(super) paths: Vec<PathBuf>,
     /// Keep it so many days, but no longer than the repository keeps artifacts
+    // GitHub keeps no artifact for longer than 400 days.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=400))]
     pub(super) retention_days: Option<u32>,
 }
@@ -80,6 +82,7 @@ pub(in crate::cli) fn artifact(
 fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let name = &args.name;
     let failed = |error| fault(format!("cannot store `{name}`"), &error);
+    // Before anything is packed, which may take long.
     check_name(name).map_err(|error| fault("cannot store an artifact".to_owned(), &error))?;
     let results = Results::from_env(&session.env.lookup()).map_err(failed)?.ok_or_else(|| {
         let message = format!("cannot store `{name}`: this job offers no artifact service");
@@ -94,6 +97,7 @@ fn upload(args: &UploadArgs, session: &Session<'_>, output: &Output) -> Result<u
     }
     let expires = args.retention_days.map(|days| expiry(days, &session.env.lookup(), Clock::start().now()));
     let uploaded = results.upload(name, zip.path(), expires).map_err(failed)?;
+    // The signed addresses of the upload: with them, anyone could write there until they expire.
     session.mask(&uploaded.secrets);
     let count = plural(packed.names.len() as u64, "file");
     let (id, size, digest) = (uploaded.id, uploaded.size, uploaded.digest);
@@ -106,6 +110,7 @@ fn download(args: &DownloadArgs, session: &Session<'_>, output: &Output) -> Resu
         return download_since(since, args, session, output);
     }
     let mut undigested = Vec::new();
+    // GitHub takes no `*` in the name of an artifact, so it always means a pattern.
     if args.what.contains('*') {
         let names = fitting(args, session)?;
         if names.is_empty() {
@@ -184,6 +189,7 @@ fn download_one(
     session: &Session<'_>,
     output: &Output,
 ) -> Result<Option<String>, Error> {
+    // Without a name: nothing is left of it, however this ends.
     let mut zip =
         tempfile::tempfile().map_err(|error| Error::failed("cannot create a temporary file", &error))?;
     let request = request(what, args, session);

@@ -50,6 +50,7 @@ pub(in crate::cli) fn catalog(
         }
     } else {
         output.data(&table(&entries));
+        // On the other stream, so that a pipe gets the list alone.
         output.talk("`ll-loop add NAME` copies one into `.loops`; `ll-loop catalog show NAME` prints it\n");
     }
     Ok(0)

@@ -54,6 +54,7 @@ pub(in crate::cli) fn compile(
 fn is_same(one: &Path, other: &Path) -> bool {
     match (fs_err::canonicalize(one), fs_err::canonicalize(other)) {
         (Ok(one), Ok(other)) => one == other,
+        // A file that is not there yet is not the loop.
         (Err(_), _) | (_, Err(_)) => false,
     }
 }

@@ -96,6 +96,7 @@ pub(in crate::cli) struct CriteriaStart {
 }
 
 fn criterion(text: &str) -> Result<NewCriterion, Misread> {
+    // At the first `=`, as a command may hold more of them.
     let (name, check) = match text.split_once('=') {
         Some((name, check)) => (name.trim(), Some(check.trim().to_owned())),
         None => (text.trim(), None),
@@ -167,6 +168,7 @@ fn begin(
     let CriteriaDraft { spec, criteria, steps } = wanted(start, session)?;
     let state = file.begin(|before| {
         if let Some(before) = before
+            // Work whose process is gone does not stand in the way of other work.
             .filter(|before| !matches!(WorkHolder::of(before), WorkHolder::Nobody | WorkHolder::Gone(_)))
         {
             let spec = one_line(before.spec().unwrap_or("unknown"), LINE);
@@ -179,6 +181,7 @@ fn begin(
         for (step, _) in steps.iter().filter(|(_, is_done)| *is_done) {
             state.step_done(step);
         }
+        // A run refuses to take a file over that names a session as its owner.
         state.give_to(&this_session(session.env));
         Ok(state)
     })?;
@@ -207,6 +210,7 @@ fn wanted(start: &CriteriaStart, session: &Session<'_>) -> Result<CriteriaDraft,
     let mut seen = BTreeSet::new();
     let criteria: Vec<_> = listed
         .chain(start.criteria.iter().cloned())
+        // The file comes first, so its order stays, and what the command line repeats is not there twice.
         .filter(|criterion| seen.insert(criterion.name.clone()))
         .collect();
     let steps = spec.steps.into_iter().chain(start.steps.iter().map(|step| (step.clone(), false))).collect();
@@ -247,6 +251,7 @@ fn check(
     output.data(&reason.map_or_else(String::new, |reason| format!("{}\n", one_line(&reason, LINE))));
     Ok(match progress {
         Progress::Stuck => exit::LIMIT,
+        // A step or the claim may be missing, but this is about the criteria alone.
         Progress::Inactive | Progress::Done | Progress::Continue if unmet.is_empty() => 0,
         Progress::Inactive | Progress::Done | Progress::Continue => exit::UNMET,
     })
@@ -260,6 +265,7 @@ fn done(file: &StateFile, output: &Output) -> Result<u8, Error> {
             let status = one_line(state.status(), LINE);
             return Err(Error::refused(format!("the work is not in progress, but `{status}`")));
         }
+        // On a copy: a claim that does not hold must not stay in the file.
         let mut signalled = state.clone();
         signalled.signal(true);
         let decision = decide(&signalled, STUCK_AFTER);
@@ -294,6 +300,7 @@ fn reopen(file: &StateFile, session: &Session<'_>, output: &Output) -> Result<u8
 fn status(file: &StateFile, is_json: bool, output: &Output) -> Result<u8, Error> {
     let state = file.read()?;
     if is_json {
+        // As the hook decides, for which the work of a killed run has ended.
         let CriteriaDecision { stop, reason, unmet, .. } = work_file::decide(&state);
         let mut all = state.document().clone();
         let path = file.path.to_string_lossy();
@@ -304,6 +311,7 @@ fn status(file: &StateFile, is_json: bool, output: &Output) -> Result<u8, Error>
             ("unmet", json!(unmet)),
             ("next_step", json!(state.next_step())),
         ];
+        // As JSON that is exact: numbers that other tools wrote keep their digits.
         all.extend(more.map(|(key, value)| (key.to_owned(), Json::from(value))));
         output.json_text(&format!("{:#}", Json::Object(all)));
     } else {

@@ -13,6 +13,7 @@ use crate::deliver::{DeliverOptions, Done};
 use crate::policy::DeliveryMode;
 
 /// It is not delivered.
+// As for a run that is blocked: a person is needed.
 const REFUSED: u8 = 5;
 
 /// Where a fix is delivered.

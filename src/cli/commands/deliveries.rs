@@ -45,6 +45,7 @@ pub(in crate::cli) fn deliveries(
         from: args.from.clone(),
         repository: args.repo.clone(),
     };
+    // For a file `deliveries.json`, which `board` reads, the option can be left out.
     let is_json = args.json
         || args.output.as_deref().is_some_and(|file| file.extension().is_some_and(|end| end == "json"));
     let list = session.delivery_list(&asked)?;

@@ -10,6 +10,7 @@ use crate::cli::output::Output;
 use crate::context::error::Error;
 
 /// What is said of loop files.
+// The page itself, so that the command and the page cannot say different things.
 const FINDINGS: &str = include_str!("../../../docs/diagnostics.md");
 
 /// What is said of runs.

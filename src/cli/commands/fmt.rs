@@ -61,6 +61,7 @@ pub(in crate::cli) fn fmt(args: &FmtArgs, session: &Session<'_>, output: &Output
         }
     }
     Ok(match () {
+        // It outweighs a change: what cannot be read may have to change as well.
         () if is_unreadable => exit::INVALID,
         () if args.check && changed > 0 => exit::WOULD_CHANGE,
         () => 0,
@@ -71,6 +72,7 @@ pub(in crate::cli) fn fmt(args: &FmtArgs, session: &Session<'_>, output: &Output
 /// takes half of it for all.
 fn standard_input(is_check: bool, output: &Output) -> Result<u8, Error> {
     let mut text = String::new();
+    // One byte more than is allowed tells a text that is too large from one that just fits.
     let mut input = io::stdin().lock().take(MAX_SIZE as u64 + 1);
     input.read_to_string(&mut text).map_err(|error| {
         if error.kind() == io::ErrorKind::InvalidData {

@@ -46,6 +46,7 @@ pub(in crate::cli) fn go_on(args: &ContinueArgs, session: &Session<'_>) -> Resul
         return Ok(0);
     }
     let provider = Provider::detect(&session.env.lookup());
+    // Without its files another run would have nothing to go on with.
     let link = (args.upload == UPLOADED).then(|| flags::link(&args.chain));
     let wanted = wanted(&flags::commit(&args.commit), session);
     let key = key_of_run::of_job(args.key.key.as_deref(), provider.job().id.as_ref());

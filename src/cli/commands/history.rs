@@ -91,6 +91,7 @@ impl HistoryFilter {
         if let Some(since) = self.since {
             runs.retain(|run| run.started().is_some_and(|began| now.since(began) <= since));
         }
+        // Last: of the runs that the other filters leave, the newest.
         if let Some(last) = self.last {
             runs.drain(..runs.len().saturating_sub(last));
         }
@@ -107,6 +108,7 @@ pub(in crate::cli) fn history(
         return prune(&places, args, session, output);
     }
     let mut runs = places.all()?;
+    // What goes on is no past run; `status` shows it.
     runs.retain(|run| !run.status.is_live());
     let Some(name) = &args.name else {
         show(runs, args, output);
@@ -115,6 +117,7 @@ pub(in crate::cli) fn history(
     let asked = places.asked(name);
     runs.retain(|run| asked.is(run));
     let wanted = args.run.as_ref().map_or(asked, |run| places.asked(run));
+    // With a filter a list is asked for, also where only one run is in it.
     let is_one = !args.graph && !args.filter.is_set();
     if let Some(run) = runs.iter().find(|run| is_one && run.files.instance() == wanted.id()) {
         return whole(run, args, output).map(|()| 0);
@@ -191,6 +194,7 @@ fn graph(runs: &[KnownRun], as_json: bool, now: Timestamp, output: &Output) {
 fn resumptions(run: &KnownRun) -> Vec<(Timestamp, LoopResume)> {
     let mut found = Vec::new();
     let _unread = reader::read(&run.files.journal(), |event| {
+        // What a rewound run has copied happened to its parent.
         if let (Event::LoopResume(resume), 0, false) = (event.event, event.depth, event.inherited)
             && resume.reason != ResumeReason::Rewound
         {
@@ -210,6 +214,7 @@ fn whole(run: &KnownRun, args: &HistoryArgs, output: &Output) -> Result<(), Erro
         }
         digest.event(&event);
     });
+    // What could be read is shown first, and the error comes behind it.
     if let Err(error) = &read {
         digest.breaks_off(error.place());
     }

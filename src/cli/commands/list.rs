@@ -76,6 +76,7 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
     }
     let mut runs = last_runs(&Places::of(session).all()?);
     let mut rows = Vec::new();
+    // By its name another file is found, so a hidden one cannot be run by it.
     for listed in load::list(&session.cwd).into_iter().filter(|listed| listed.hidden_by.is_none()) {
         let located = match listed.located {
             Ok(located) => reaching(located, args.reach.allow_outside),
@@ -86,6 +87,7 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
         };
         let loaded = match load::load(&located) {
             Ok(loaded) => Some(loaded),
+            // Other YAML and libraries of fragments may lie in `.loops` as well; nothing is wrong with them.
             Err(LoadError::Rejected { rejected, .. }) if !rejected.is_loop => continue,
             Err(LoadError::Library { .. }) => continue,
             Err(error) => {
@@ -93,6 +95,7 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
                 None
             }
         };
+        // By directory as well: a `.loops` further up may have another loop with this name.
         let last = runs.remove(&(located.root.join(DIRECTORY), listed.name.clone())).unwrap_or_default();
         rows.push(row(listed.name, &located, loaded, last));
     }
@@ -106,6 +109,7 @@ pub(in crate::cli) fn list(args: &ListArgs, session: &Session<'_>, output: &Outp
             "no loops here; `ll-loop init` writes a first one, and a loop is a file `.loops/NAME.yaml`\n",
         );
     }
+    // Behind the message: loops that no filter fits are here all the same.
     rows.retain(|row| {
         let is_of_category =
             args.category.as_ref().is_none_or(|category| row.category.as_ref() == Some(category));
@@ -139,6 +143,7 @@ fn last_runs(in_order: &[KnownRun]) -> BTreeMap<(PathBuf, String), Last> {
     let mut last: BTreeMap<_, Last> = BTreeMap::new();
     for run in in_order {
         let of_loop = last.entry((run.files.loops().to_owned(), known_as(run))).or_default();
+        // A run that goes on has no outcome yet; that of the one before stays.
         of_loop.outcome = run.ends.complete.as_ref().map(|end| end.outcome.word()).or(of_loop.outcome);
         of_loop.is_running |= run.status.is_live();
         of_loop.file = run.ends.start.as_ref().map(|(_, start)| start.source.file.clone());
@@ -176,6 +181,7 @@ impl ListedLoop {
 /// Draws rows below each other: name, last outcome, category and description.
 fn table(rows: &[ListedLoop]) -> String {
     let cells: Vec<_> = rows.iter().map(ListedLoop::cells).collect();
+    // In columns of the terminal: a letter may take two of them, or none.
     let width = |column: usize| cells.iter().map(|row| measure_text_width(&row[column])).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2), 0];
     cells.iter().fold(String::new(), |mut out, row| {

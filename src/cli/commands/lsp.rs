@@ -15,5 +15,6 @@ pub(in crate::cli) struct LspArgs {
 
 /// Serves an editor. Loops with names among the words for `commands` get a warning.
 pub(in crate::cli) fn lsp(_: &LspArgs, commands: Vec<String>, session: &Session<'_>) -> u8 {
+    // The protocol has a server that leaves without being asked end with 1.
     u8::from(!server::serve(commands, session.env))
 }

@@ -31,7 +31,9 @@ pub(in crate::cli) fn man(
     output: &Output,
 ) -> Result<u8, Error> {
     let shown = args.dir.display();
+    // There would be a page about `help`, and one for each command below it.
     let mut command = command.disable_help_subcommand(true);
+    // Commands know the names of their pages only when they are built.
     command.build();
     fs_err::create_dir_all(&args.dir)
         .and_then(|()| write(&command, &date(env), &args.dir))
@@ -48,6 +50,7 @@ fn date(env: &Environment) -> String {
 }
 
 fn write(command: &Command, date: &str, dir: &Path) -> io::Result<()> {
+    // Hidden commands are called by ourselves alone.
     for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         write(command, date, dir)?;
     }

@@ -180,6 +180,7 @@ pub(in crate::cli) fn plan(args: &PlanArgs, session: &Session<'_>, output: &Outp
     let text = jobs.as_ref().and_then(Option::as_deref);
     announce(&plan, text, &provider)?;
     if let Some(LockName::Github) = args.lock {
+        // Without items there are no jobs that could be kept apart.
         if !plan.items.is_empty() {
             output.data(&concurrency(&plan));
         }

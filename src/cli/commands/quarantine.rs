@@ -56,11 +56,13 @@ pub(in crate::cli) fn quarantine(
     let today = quarantine::day(Clock::start().now());
     match args {
         QuarantineArgs::Add(args) => {
+            // An agent could otherwise excuse the very check that it cannot pass.
             if session.env.get(OF_ACTIONS).is_some() {
                 return Err(Error::refused("a run may not put a check into quarantine")
                     .with_hint("people do, outside of runs"));
             }
             let QuarantineAddArgs { name, state, owner, until, reason } = args;
+            // Days that are written like this sort as texts.
             if quarantine::is_day(until) && until.as_str() < today.as_str() {
                 return Err(Error::refused(format!("the day {until} has passed")));
             }

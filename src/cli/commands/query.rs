@@ -22,6 +22,8 @@ pub(in crate::cli) fn answer() -> Result<u8, Error> {
 /// Returns the command that starts this program to answer a query.
 pub(in crate::cli) fn helper() -> Helper {
     let ourselves = Path::new(OURSELVES);
+    // macOS has no `/proc`.
     let program = if ourselves.exists() { Ok(ourselves.to_owned()) } else { std::env::current_exe() };
+    // PATH is the last resort; it most often leads to the same program.
     Helper::of(&program.unwrap_or_else(|_| PathBuf::from("ll-loop")), COMMAND)
 }

@@ -53,6 +53,7 @@ pub(in crate::cli) fn report(args: &ReportArgs, session: &Session<'_>, output: &
     } else {
         (session.digest(name)?, None)
     };
+    // What could be read is reported all the same.
     let code = if digest.is_broken_off() { exit::ERROR } else { 0 };
     let text = match format {
         Some(format) => format.write(&digest, detail),

@@ -43,6 +43,7 @@ pub(in crate::cli) fn repro(args: &ReproArgs, session: &Session<'_>, output: &Ou
         Err(what) => format!("it {what}"),
     };
     output.talk(&format!("step {} ({}): {shown}\n", repro.step, repro.state));
+    // Without a terminal a shell is of no use, but a script can use the directory.
     if !(output.is_terminal && asking_terminal::is_there()) {
         output.data(&format!("{}\n", directory.display()));
         return Ok(0);
@@ -52,6 +53,7 @@ pub(in crate::cli) fn repro(args: &ReproArgs, session: &Session<'_>, output: &Ou
         "in {}, with the captures and the environment of the step; `exit` ends it\n",
         directory.display()
     ));
+    // The environment of the step alone: what this one adds could make it pass.
     let ended = Command::new(shell).current_dir(&directory).env_clear().envs(repro.env(session)).status();
     ended.map_err(|error| Error::failed(format!("cannot start {shell}"), &error))?;
     if repro.close(&worktree) {

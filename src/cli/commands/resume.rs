@@ -59,6 +59,7 @@ pub(in crate::cli) fn resume(args: &ResumeArgs, session: &Session<'_>, output: &
         .and_then(|(which, options)| session.resume(&which, options, args.run.reach.allow_outside));
     match unbegun::told(resumed, args.name.as_deref(), &told, session)? {
         Resumption::Ready(ready) => Ok(ready.run()?.exit_code()),
+        // It was over already, and had only not been reported.
         Resumption::Finished(complete) => Ok(complete.exit_code),
     }
 }

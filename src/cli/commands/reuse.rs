@@ -104,6 +104,7 @@ fn prune(args: &PruneArgs, session: &Session<'_>, output: &Output) -> Result<u8,
     let (now, most) = (Clock::start().now(), args.older_than.unwrap_or(USUAL_AGE));
     let goes = |record: &Result<ReuseRecord, NotTaken>| match record {
         Ok(record) => args.all || now.since(record.run.when) > most,
+        // What cannot be taken is of no use, however new it is.
         Err(_) => true,
     };
     let count = session.reuse_store().prune(goes).map_err(|error| failed(&error))?;

@@ -44,6 +44,7 @@ pub(in crate::cli) struct RewindArgs {
     pub(super) run: RunFlags,
 }
 
+// The option is shared with other commands, where it agrees to agents alone.
 const YES: &str = "Agree that actions run once more which ran in the other run from that step on, although their states \
     are not `idempotent: true`; and that agents run without asking for permission";
 

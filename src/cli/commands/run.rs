@@ -41,6 +41,7 @@ pub(super) struct ReuseFlags {
     #[arg(long, value_name = "git[=REMOTE]", value_parser = flags::reuse_store)]
     reuse_store: Option<ReuseStoreAt>,
     /// Run nothing: succeed where an earlier run has verified the same, and exit with 2 otherwise
+    // Nothing is run, so a worktree would be for nothing.
     #[arg(long, conflicts_with = "worktree")]
     reuse_only: bool,
 }
@@ -142,6 +143,7 @@ pub(in crate::cli) struct RunArgs {
 }
 
 pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
+    // A dry run is over at once, so nothing of it could go on.
     let in_background = args.background && !args.dry_run;
     if in_background && !background::is_here(session.env) {
         return background::start(session, output);
@@ -165,6 +167,7 @@ pub(in crate::cli) fn run(args: &RunArgs, session: &Session<'_>, output: &Output
     match begun {
         Begun::Ready(ready) => {
             let is_told = args.run.verbosity() > Verbosity::Quiet && !in_background;
+            // In little-loops `-n` counts steps: who means that would find out only when the run ends.
             if let (Some(passes), Audience::Person, true) = (args.max_iterations, &audience, is_told) {
                 session.talk.note(&format!("at most {passes} passes: `-n` counts passes, and not steps"));
             }

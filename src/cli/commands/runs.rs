@@ -38,6 +38,7 @@ pub(super) fn line(run: &KnownRun, now: Timestamp) -> String {
 
 /// Returns one line about a run that is over, with its date.
 pub(super) fn dated(run: &KnownRun, now: Timestamp) -> String {
+    // As wide as a date, so that the columns stay.
     let date = run.started().map_or_else(|| "unknown date    ".to_owned(), Timestamp::minute);
     format!("{date}  {}  {}", run.files.instance(), standing(run, now))
 }
@@ -143,6 +144,7 @@ fn board(run: &KnownRun) -> Option<Value> {
     if let Some(mut state) = state_now(run) {
         return state.get_mut("board").map(Value::take);
     }
+    // Only the tasks are shown, and the steps of a long run would fill the memory.
     let mut digest = Digest::without_steps(0);
     reader::read(&run.files.journal(), |event| digest.event(&event)).ok()?;
     let board = digest.work()?.board();

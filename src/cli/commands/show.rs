@@ -102,6 +102,7 @@ fn walked(run: &str, prepared: &Prepared, session: &Session<'_>) -> Result<Diges
     if digest.is_merge() {
         return Err(no_run(run));
     }
+    // A file outside of `.loops` is known by the name that it gives itself.
     if start.r#loop != *asked && start.r#loop != prepared.loaded.definition.name {
         return Err(Error::refused(format!("`{run}` is a run of `{}`, not of `{asked}`", start.r#loop))
             .with_hint(format!(

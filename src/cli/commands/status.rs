@@ -43,6 +43,7 @@ pub(in crate::cli) fn status(args: &StatusArgs, session: &Session<'_>, output: &
             runs.iter().map(|run| details(run, clock.now())).collect()
         };
         if text != shown {
+            // In a file every change stays; on a terminal the newest takes the place of the one before.
             if args.watch && output.is_terminal && !shown.is_empty() {
                 let _closed = console::Term::stdout().clear_last_lines(shown.lines().count());
             }

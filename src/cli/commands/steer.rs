@@ -41,6 +41,7 @@ pub(in crate::cli) fn steer(args: &SteerArgs, session: &Session<'_>, output: &Ou
         ]);
     }
     let provider = Provider::detect(&session.env.lookup());
+    // The command was followed already, so this must not look as if it had failed.
     if let Err(error) = provider.announce(&outputs) {
         output.warning(&format!("cannot give {} all results: {error}", provider.name()));
     }

@@ -29,6 +29,7 @@ pub(in crate::cli) fn stop(args: &StopArgs, session: &Session<'_>, output: &Outp
     let run = match live.as_slice() {
         [] => return Err(nothing(asked, &left)),
         [run] => run,
+        // Which one is meant is not guessed: a run that was stopped by mistake has to be resumed.
         several => {
             let names: Vec<_> = several.iter().map(|run| run.files.instance()).collect();
             let several = plural(several.len() as u64, "run");
@@ -42,8 +43,10 @@ pub(in crate::cli) fn stop(args: &StopArgs, session: &Session<'_>, output: &Outp
     stop_run::end(run)?;
     let now = crate::process::clock::Clock::start().now();
     let instance = run.files.instance();
+    // Listed anew, as only now it is known how the run ended.
     match places.all()?.iter().find(|run| run.files.instance() == instance) {
         Some(ended) => output.data(&line(ended, now)),
+        // A run that only waited for its turn has written nothing.
         None => output.data(&format!("{instance}  left the queue\n")),
     }
     Ok(0)

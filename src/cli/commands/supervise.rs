@@ -19,6 +19,7 @@ pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Environment) -> Ex
     match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
+            // The command line is not read here, and with it no `--color`.
             crate::cli::output::Output::new(crate::cli::flags::Color::Auto, env)
                 .error(&format!("cannot start as process 1 of a container: {error}"));
             ExitCode::from(exit::ERROR)
@@ -28,6 +29,7 @@ pub(in crate::cli) fn supervise(arguments: &[OsString], env: &Environment) -> Ex
 
 /// Lets git work in the workspace whoever owns it, for this process tree and without touching any file.
 fn trust_in_git(env: &Environment, workspace: &str) -> [(String, String); 3] {
+    // Behind what the image or the job has set in this way already.
     let count: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
     [
         ("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string()),

@@ -164,6 +164,7 @@ fn once(args: &TestArgs, is_ci: bool, names: &[String], session: &Session<'_>) -
         let mut file = TestedFile::read(place, session)?;
         report.files.push(suite::run(&mut file, &options, session)?);
     }
+    // A bad file has said what is wrong, and may hold the case that is meant.
     let is_nothing = report.files.iter().all(|file| file.cases.is_empty() && !file.is_bad());
     if let Some(pattern) = args.case.as_deref().filter(|_| is_nothing) {
         return Err(Error::refused(format!("no case is called like `{pattern}`")));
@@ -226,6 +227,7 @@ fn write_cases(args: &TestArgs, is_ci: bool, session: &Session<'_>, output: &Out
 
 /// Returns a number that is another one each time.
 fn seed() -> u64 {
+    // Short enough to be typed again.
     millis(Clock::start().now().since_epoch()) % 1_000_000
 }
 

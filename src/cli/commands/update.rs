@@ -42,6 +42,7 @@ pub(in crate::cli) fn update(args: &UpdateArgs, session: &Session<'_>, output: &
         copies: Copies::accepted_if(args.accept_changes),
     };
     let updated = update_copies::update(&options, session)?;
+    // Some copies may have been taken before one was refused.
     output.data(&copies::printed(&updated.text, session));
     updated.refused.map_or(Ok(0), Err)
 }

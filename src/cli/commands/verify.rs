@@ -12,6 +12,7 @@ use crate::evidence::verdict_check::VerifyOptions;
 use crate::evidence::verify_report;
 
 /// It does not hold.
+// A gate tells this from 2, with which nothing could be verified.
 const DOES_NOT_HOLD: u8 = 1;
 
 /// How it is said.

@@ -44,6 +44,7 @@ pub(super) fn complete_line(
 ) -> u8 {
     let mut words = args.words.clone();
     words.truncate(args.at + 1);
+    // Some shells leave out the empty word that is being begun.
     if words.len() <= args.at {
         words.push(OsString::new());
     }
@@ -71,8 +72,10 @@ fn offered(words: &[OsString], command: Command, session: &Session<'_>) -> Vec<S
     let at = line.len() - 1;
     // The engine would offer a short form in place of its command.
     let command = command.mut_subcommands(|command| command.visible_alias(None));
+    // What cannot be completed offers nothing: a message would end up on the command line.
     let completed = complete(&mut names.known_to(command), line, at, None);
     let mut candidates: Vec<_> = completed.into_iter().flatten().collect();
+    // A loop may stand where a command does, as `run` may be left out.
     if is_first {
         candidates.extend(starting(current, &names.loops, "a loop"));
     }
@@ -107,6 +110,7 @@ impl Names {
             let placeholders = argument.get_value_names().unwrap_or(&[]).join("|");
             let kinds: Vec<&str> = placeholders.split('|').collect();
             let takes = |names: &[&str]| names.iter().any(|name| kinds.contains(name));
+            // `NAME` alone means other things, too, such as a loop of the catalogue.
             let loops = takes(&["LOOP"]) || (takes(&["NAME"]) && takes(&["INSTANCE"]));
             let runs = takes(&["RUN", "INSTANCE"]);
             if !argument.get_action().takes_values() {
@@ -116,6 +120,7 @@ impl Names {
             if !loops && !runs {
                 return argument;
             }
+            // The parser keeps what completes an argument, and borrows nothing.
             let names = self.clone();
             argument.add(ArgValueCompleter::new(move |current: &OsStr| {
                 let mut found = Vec::new();

@@ -98,6 +98,7 @@ pub(in crate::cli) fn hook(
             let found = found(query, &words(env), env, cwd);
             let bytes = found.and_then(|(_, found)| found.ok().flatten());
             let state = bytes.and_then(|bytes| CriteriaState::read(&bytes).ok());
+            // Work whose run is gone is not that of this session.
             let state = state.filter(|state| !matches!(WorkHolder::of(state), WorkHolder::Gone(_)));
             query.format.answer().to_resume(state.as_ref().and_then(resume_message))
         }
@@ -131,6 +132,7 @@ impl HookWork<'_> {
         // Without an id, it is not known whether it was the same session the last time.
         let session = session.filter(|id| !id.is_empty());
         let blocks = session.and_then(|session| {
+            // With what is unmet first: where that changes there is progress, and the count begins anew.
             let spec = self.state.spec().unwrap_or("");
             let at = json!([self.path.to_string_lossy(), spec, first]).to_string();
             stop_count::count(&self.side_directories(env), session, &at)
@@ -148,6 +150,7 @@ impl HookWork<'_> {
 
     /// Returns where blocks are counted: in git's directory, or else in the user's.
     fn side_directories(&self, env: &Environment) -> Vec<PathBuf> {
+        // In git's directory it is no change of the working tree, and no agent tidies it away.
         let git = self.path.parent().and_then(gitdir::around).map(|git| git.own);
         git.into_iter().chain(env.state_home()).map(|directory| directory.join("ll-loop/stops")).collect()
     }
@@ -184,6 +187,7 @@ fn understood(found: Option<Vec<u8>>) -> Option<Result<CriteriaState, Invalid>> 
 pub(in crate::cli) fn misused(arguments: &[OsString]) -> Option<String> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     let at = words.iter().position(|word| word == "hook")?;
+    // The arguments could not be read, so the format is guessed from the words.
     let is_claude = words.iter().any(|word| word.ends_with("claude"));
     let answer = if is_claude { HookDialect::Claude } else { HookDialect::Seed };
     match words.get(at + 1)?.as_ref() {
@@ -237,6 +241,7 @@ struct HookInput {
 
 /// Reads the caller's input; nothing when it is not there in time, or something else.
 fn words(env: &Environment) -> HookInput {
+    // A person types no input, and would only wait.
     if is_of_run(env) || io::stdin().is_terminal() {
         return HookInput::default();
     }

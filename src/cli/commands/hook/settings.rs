@@ -20,6 +20,7 @@ const HOOKS: [(&str, &str); 2] = [
 ];
 
 /// The seconds after which Claude Code goes on without an answer.
+// The hook waits 2 s for its input; the rest is for machines that are busy.
 const TIMEOUT: u32 = 10;
 
 /// A change of the settings.
@@ -111,6 +112,7 @@ fn uninstall(settings: &mut Map<String, Value>) {
             before == hooks.len() || !hooks.is_empty()
         });
         if groups.is_empty() && count > 0 {
+            // `remove` would put the last key in its place; the order of the others is the user's.
             events.shift_remove(event);
             has_less = true;
         }

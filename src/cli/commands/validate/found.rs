@@ -37,6 +37,7 @@ pub(super) struct FindingCount {
 impl FindingCount {
     fn of(findings: &Diagnostics) -> Self {
         let errors = findings.count(Severity::Error);
+        // `count` includes what is worse.
         Self { errors: errors as u64, warnings: (findings.count(Severity::Warning) - errors) as u64 }
     }
 }

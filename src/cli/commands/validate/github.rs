@@ -12,6 +12,7 @@ pub(super) fn write(reports: &Reports, output: &Output) {
         level: AnnotationLevel::Error,
         title: "unreadable".to_owned(),
         message: unread.error.message().to_owned(),
+        // Only what was asked for is known, which may be the name of a loop.
         location: None,
     });
     let commands = WorkflowCommands::default();

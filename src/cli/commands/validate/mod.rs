@@ -104,6 +104,7 @@ pub(in crate::cli) fn validate(
         strict: args.strict,
         commands,
     };
+    // First, so that only what is left is found.
     if args.fix {
         let scope = if args.is_unsafe { FixScope::All } else { FixScope::Same };
         for made in fix::fix(&options, scope, session)? {

@@ -17,6 +17,7 @@ const HOME: &str = "https://github.com/little-loops/ll-loop";
 pub(super) fn write(reports: &Reports, output: &Output) {
     let objects: Vec<Value> = reports.files.iter().flat_map(objects).collect();
     let mut ids: Vec<&str> = objects.iter().filter_map(|object| word(object, "code")).collect();
+    // Sorted, so that the same findings make the same file.
     ids.sort_unstable();
     ids.dedup();
     let numbers: BTreeMap<&str, usize> = ids.iter().enumerate().map(|(index, id)| (*id, index)).collect();
@@ -61,6 +62,7 @@ fn rule(id: &str) -> Value {
 fn result(object: &Value, numbers: &BTreeMap<&str, usize>, reports: &Reports) -> Value {
     let id = word(object, "code").unwrap_or("");
     let mut text = word(object, "message").unwrap_or("").to_owned();
+    // A result has one text, so the help is a part of it.
     if let Some(help) = word(object, "help") {
         let _ = write!(text, "\nhelp: {help}");
     }
@@ -84,6 +86,7 @@ fn result(object: &Value, numbers: &BTreeMap<&str, usize>, reports: &Reports) ->
 
 fn location(object: &Value, reports: &Reports) -> Option<Value> {
     let file = word(object, "file")?;
+    // SARIF counts from 1, and a finding about a whole file needs a region as well.
     let number = |key: &str| object.get(key).cloned().unwrap_or_else(|| 1.into());
     Some(json!({"physicalLocation": {
         "artifactLocation": {"uri": uri(&reports.in_repository(file))},
@@ -99,6 +102,7 @@ fn location(object: &Value, reports: &Reports) -> Option<Value> {
 /// Writes a path as a relative URI reference, percent-encoded (RFC 3986).
 fn uri(path: &str) -> String {
     path.bytes().fold(String::new(), |mut out, byte| {
+        // Not the colon: in front of the first slash it would end the name of a scheme.
         if byte.is_ascii_alphanumeric() || b"/.-_~".contains(&byte) {
             out.push(char::from(byte));
         } else {
