@@ -102,6 +102,7 @@ fn write_row(row: &FleetRow, now: Timestamp, out: &mut Markup) {
     out.leaf("th", &[("scope", "row")], &last.repository);
     out.ours("<td>").leaf("code", &[], &last.loop_name).ours("</td>");
     let word = last.outcome.replace('_', " ");
+    // A success that nothing verified must not look like one on which people can rely.
     let is_doubt = last.kind == EndKind::Success && last.is_verified != Some(true);
     let word = if is_doubt { format!("{mark} {word} (unverified)") } else { format!("{mark} {word}") };
     out.open("td", &[("class", "outcome")]);
@@ -116,6 +117,7 @@ fn write_row(row: &FleetRow, now: Timestamp, out: &mut Markup) {
     number(&format!("{} of {}", row.verified, row.runs), &row.verified.to_string(), out);
     match row.clean_nights() {
         Some(nights) => number(&nights.to_string(), &nights.to_string(), out),
+        // Without a number, a loop is sorted below those that have one.
         None => number("–", "-1", out),
     }
     let flaky: Vec<&str> = row.flaky.iter().map(String::as_str).collect();
@@ -126,6 +128,7 @@ fn write_row(row: &FleetRow, now: Timestamp, out: &mut Markup) {
         row.cost_by_day.iter().map(|(day, cost)| format!("{day}: {}", dollars(*cost))).collect();
     let is_free = days.is_empty() && !row.has_unknown_cost;
     let cost_text = if is_free { "–".to_owned() } else { format!("{}{unknown}", dollars(cost)) };
+    // With an exponent: a sum may be `f64::MAX`, which has 309 digits otherwise.
     out.open("td", &[("class", "n"), ("data-sort", &format!("{cost:e}"))]);
     if days.is_empty() {
         out.text(&cost_text);

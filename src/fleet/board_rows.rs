@@ -74,6 +74,7 @@ impl FleetRun {
             kind: digest.end_kind(),
             is_verified,
             tree: tree.map(|tree| tree.to_string().chars().take(TREE).collect()),
+            // Without a call there is nothing to pay, and no day on which it was paid.
             cost: usage.cost_usd.filter(|_| usage.calls > 0),
             calls: usage.calls,
             model: usage.model.map(|model| one_line(&model, LONGEST)),
@@ -136,16 +137,19 @@ impl FleetRow {
         self.verified += u64::from(run.kind == EndKind::Success && run.is_verified == Some(true));
         self.reused += u64::from(run.is_reused);
         for state in &run.flaky {
+            // A run names its states as it likes: without a bound, one loop could fill the page.
             if self.flaky.len() < MOST_FLAKY {
                 self.flaky.insert(state.clone());
             }
         }
         self.has_unknown_cost |= run.calls > 0 && run.cost.is_none();
         if let Some(cost) = run.cost {
+            // A time begins with its date, which has ten characters.
             let day = run.at.to_string().chars().take(10).collect();
             let paid = self.cost_by_day.entry(day).or_default();
             *paid = added(*paid, cost);
             if self.cost_by_day.len() > MOST_DAYS {
+                // Days are sorted by their text, so the first one is the oldest.
                 self.cost_by_day.pop_first();
             }
         }
@@ -202,6 +206,7 @@ impl FleetBoard {
     /// Adds a run.
     pub fn add(&mut self, run: FleetRun) {
         let cost = RunCost {
+            // A run that asked no model has cost nothing, and that is known.
             usd: if run.calls == 0 { Some(0.0) } else { run.cost },
             model: run.model.clone(),
             loop_name: run.loop_name.clone(),
@@ -226,6 +231,7 @@ impl FleetBoard {
             return list.deliveries.len();
         };
         for (_, row) in self.rows.iter_mut().filter(|(key, _)| key.0 == *repository) {
+            // For loops without any as well: now it is known that they delivered nothing.
             row.deliveries = Some(LoopDeliveries::none(!list.is_cut));
         }
         let mut left_out = 0;
@@ -235,6 +241,7 @@ impl FleetBoard {
                 (delivery.cost_usd, delivery.model) = (cost.usd, cost.model.clone());
                 delivery.loop_name = Some(cost.loop_name.clone());
             }
+            // No loop has an empty name, so a delivery of an unknown one is left out.
             let key = (repository.clone(), delivery.loop_name.clone().unwrap_or_default());
             match self.rows.get_mut(&key).and_then(|row| row.deliveries.as_mut()) {
                 Some(deliveries) => deliveries.add(delivery),
@@ -267,6 +274,7 @@ impl FleetBoard {
 
 /// Tells whether a repository of a board is the one that a list of deliveries names: `github.com/octo/site` and `octo/site`.
 fn is_named(repository: &str, name: &str) -> bool {
+    // Cut with `get`: the place may be within a letter of several bytes, and then the names differ anyway.
     let at = repository.len().checked_sub(name.len());
     at.and_then(|at| Some((repository.get(..at)?, repository.get(at..)?))).is_some_and(|(server, end)| {
         end.eq_ignore_ascii_case(name) && (server.is_empty() || server.ends_with('/'))

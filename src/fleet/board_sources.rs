@@ -62,6 +62,7 @@ impl ReadSources {
     }
 
     fn keep_deliveries(&mut self, list: DeliveryList) {
+        // GitHub does not tell capitals from small letters in the names of repositories.
         let key = list.repository.to_ascii_lowercase();
         if self.deliveries.get(&key).is_none_or(|known| known.at < list.at) {
             self.deliveries.insert(key, list);
@@ -116,9 +117,11 @@ impl Session<'_> {
             return Err(Error::refused("there is no run that can be read").with_hint(hint));
         }
         let mut board = FleetBoard::default();
+        // Only now, because of each run just the copy counts that goes furthest.
         for read in all.runs.into_values() {
             board.add(read.run);
         }
+        // After the runs, which say what deliveries have cost and of which loops they are.
         all.deliveries.values().for_each(|list| self.know(&mut board, list));
         Ok((board, Clock::start().now()))
     }
@@ -153,6 +156,7 @@ struct JournalFold {
 
 impl JournalFold {
     fn new() -> Self {
+        // A board shows no steps, and there may be thousands of runs.
         Self { digest: Digest::without_steps(0), ..Self::default() }
     }
 
@@ -171,6 +175,7 @@ fn read_run(file: &Path, given: Option<&str>, by_folder: &str) -> Result<Option<
         let origin = fold.digest.start().and_then(|start| start.trace.as_deref());
         origin.and_then(|origin| origin.repository.as_ref()).map(|line| named(line.as_str()))
     } else {
+        // In memory where it fits: to unpack thousands of bundles for their journals alone would take long.
         let manifest = if let Some(JournalOnly { manifest, journal }) = JournalOnly::read(file)? {
             reader::read_bytes(&journal, file, |event| fold.event(&event))?;
             manifest

@@ -23,18 +23,21 @@ impl Session<'_> {
         let api = self.delivery_api()?;
         let server = WorkflowJob::read(&self.env.lookup()).server_url.filter(|url| !url.is_empty());
         let host = server.as_deref().map_or(GITHUB, host_of);
+        // Copied, since the board is changed while they are gone through.
         let all: Vec<(String, Timestamp)> =
             board.repositories().into_iter().map(|(name, first)| (name.to_owned(), first)).collect();
         for (shown, first) in all {
             let Some(repository) = on_server(&shown, host) else { continue };
             match delivery_list::list(&api, &repository, Some(first), now) {
                 Ok(mut list) => {
+                    // Under the name on the board, which may begin with its server.
                     list.repository = shown;
                     self.know(board, &list);
                 }
                 Err(error) => {
                     let (shown, why) = (one_line(&shown, 100), one_line(&error.to_string(), 400));
                     self.talk.warning(&format!("what became of the deliveries of {shown} is unknown: {why}"));
+                    // A server that is down, or a token that is used up, would fail for all others, too.
                     if !is_of_repository(&error) {
                         self.talk.warning("no other repository is asked for");
                         break;

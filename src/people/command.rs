@@ -135,6 +135,7 @@ pub enum CommandFault {
 pub fn read(body: &str) -> Result<WrittenCommand, CommandFault> {
     let line = up_to(body, &['\n', '\r']);
     let rest = line.strip_prefix(WORD).ok_or(CommandFault::NotACommand)?;
+    // `/ll-loops` is another word.
     if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
         return Err(CommandFault::NotACommand);
     }
@@ -159,6 +160,7 @@ fn answer(verb: Verb, rest: &str) -> Result<WrittenCommand, CommandFault> {
 /// Reads what follows the other words: what it is about, and a commit.
 fn plain(verb: Verb, rest: &str) -> Result<WrittenCommand, CommandFault> {
     let (named, rest) = first(rest);
+    // Only a whole one may come without a name before it: fewer digits could be the name of a loop, or a code.
     let (sha, rest) = if is_whole_sha(named) { (named, rest) } else { first(rest) };
     let subject = match named {
         "" => None,
@@ -185,6 +187,7 @@ fn is_code(word: &str) -> bool {
 }
 
 fn is_sha(word: &str) -> bool {
+    // Git shortens the name of a commit to seven digits, and one of SHA-256 has 64.
     (7..=64).contains(&word.len()) && is_hex(word)
 }
 
@@ -203,6 +206,7 @@ fn is_name(word: &str) -> bool {
 }
 
 fn is_hex(word: &str) -> bool {
+    // Small letters only, as git and our codes have them: anything else can still be a name.
     word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 

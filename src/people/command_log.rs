@@ -19,9 +19,11 @@ const SPAN: Duration = Duration::from_hours(1);
 const MOST_REPLIES: u32 = 5;
 
 /// The most authors whose refused commands are counted; to further ones nothing is replied.
+// Accounts cost nothing: without a bound, many of them could make the reply grow without end.
 const MOST_AUTHORS: usize = 200;
 
 /// The most commands that are kept.
+// More than are done within the hour, so that none is forgotten that still counts.
 const MOST_KEPT: usize = 40;
 
 /// A command that was heard.
@@ -85,6 +87,7 @@ impl CommandLog {
             return Err(NotAgain::SameComment(same.result.clone()));
         }
         let mut taken = self.heard.iter().rev().filter(|heard| heard.is_taken);
+        // Only the last one: after another command, the same words can be meant once more.
         if let Some(last) = taken.clone().next()
             && (last.digest, &last.sha) == (command.digest, &command.sha)
         {

@@ -22,6 +22,7 @@ pub fn askers<'c>(
     log: &CommandLog,
     before: u64,
 ) -> Vec<u64> {
+    // Ids grow with time, so a smaller one is that of an earlier comment.
     let written = comments.into_iter().filter(|comment| comment.id < before).filter_map(|comment| {
         let written = command::read(comment.body).ok()?;
         starts(written.verb).then_some(comment.author)

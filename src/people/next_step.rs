@@ -42,14 +42,17 @@ pub fn next_step(wait: &RunWait, facts: WaitingFacts) -> NextStep {
     }
     match wait {
         RunWait::Answer(question) if facts.now >= question.until => NextStep::TakeTimeout,
+        // A budget is raised by people: another run would only spend more.
         RunWait::Answer(_) | RunWait::Budget => NextStep::Wait,
         RunWait::Resume(HandoffReason::Deadline | HandoffReason::Quota) | RunWait::Legs
+            // The first run is a link, too, and continues nothing.
             if facts.links > facts.max_chain =>
         {
             NextStep::EndChain
         }
         RunWait::Legs => NextStep::Repeat,
         RunWait::Resume(HandoffReason::Deadline | HandoffReason::Quota) => NextStep::GoOn,
+        // Time mends none of these: somebody has stopped the run, or has to bring an agent or an answer.
         RunWait::Resume(HandoffReason::Signal | HandoffReason::LlmDisabled | HandoffReason::Question) => {
             NextStep::Wait
         }

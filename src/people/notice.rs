@@ -51,6 +51,7 @@ impl BranchOutcome {
 
 /// Tells by the host that receives a document what it has to look like.
 pub fn shape_for(host: &str) -> NotifyShape {
+    // With the dot, because `notslack.com` is not below `slack.com`.
     let is_below = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
     if is_below("slack.com") {
         return NotifyShape::Slack;
@@ -132,6 +133,7 @@ impl Notice {
         let page = self
             .page
             .as_ref()
+            // A bar would end the address of the link.
             .map_or_else(String::new, |page| format!("\n<{}|The run>", escaped(page).replace('|', "%7C")));
         format!("{}\n{}{page}", escaped(&self.title()), escaped(&self.sentence))
     }

@@ -77,6 +77,7 @@ fn words_of_address(address: &str) -> String {
 /// Writes a log so that it can stand in a comment of HTML: nothing in it ends one.
 fn kept(log: &CommandLog) -> String {
     let text = serde_json::to_string(log).expect("a log is JSON");
+    // Escapes of JSON, so that the log is read back without a word about them.
     let escaped = |c: char| format!("\\u{:04x}", u32::from(c));
     text.chars().fold(String::new(), |mut out, c| {
         match c {

@@ -207,6 +207,7 @@ pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledA
             return Err(CommandFault::NotAnAnswer.into());
         }
     };
+    // First of all: a comment about another question is neither late nor forbidden.
     means(&written, kind, facts, question)?;
     // Others than its author can edit a comment, and its author is named above it all the same.
     if comment.is_edited {
@@ -217,6 +218,7 @@ pub fn decide(facts: &AnswerFacts, question: QuestionFacts<'_>) -> Result<RuledA
         return Err(AnswerRefusal::Older);
     }
     if kind == AnswerKind::Stop {
+        // The loop says who may answer; to end a run takes no more than write access to the repository.
         may_steer(comment, facts.permission.as_ref())?;
     } else {
         if facts.is_over {
@@ -333,6 +335,7 @@ fn may_answer(facts: &AnswerFacts) -> Result<(), AnswerRefusal> {
 
 /// Tells whether so many different people approve as the loop wants; one who says no is enough.
 pub fn are_enough(authors: &[u64], min: u32) -> bool {
+    // By their ids: two comments of one person are one approval, and a name can be given to somebody else.
     let mut different = authors.to_vec();
     different.sort_unstable();
     different.dedup();

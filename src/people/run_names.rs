@@ -17,6 +17,7 @@ impl RunNames {
     /// Takes them from the name of a status, `ll-loop/LOOP` or `ll-loop/LOOP (KEY)`, and from the mark in its link. A
     /// status that somebody named says nothing of the loop, and the id of the run begins with it.
     pub fn of_status(context: &str, instance: &str, run: u64) -> Self {
+        // An id ends with a time and a random part; the name before them may have hyphens itself.
         let stem = instance.rsplitn(3, '-').nth(2).unwrap_or(instance);
         let ours = context.strip_prefix("ll-loop/");
         let (loop_name, key) = match ours.and_then(|name| name.strip_suffix(')')?.rsplit_once(" (")) {

@@ -62,6 +62,7 @@ pub(crate) fn claim(
         Ok(Ok(())) => Ok(()),
         Ok(Err(anothers)) => Err(refused(&anothers)),
         Err(error) => {
+            // No error: the run decides by its own state, and the file is only for those who look on.
             session.talk.warning(&format!("how the work stands cannot be shown: {error}"));
             Ok(())
         }
@@ -191,6 +192,7 @@ impl StateFile {
                 Error::refused(format!("`no` of the check of `{name}` in {}: {why}", self.path.display()))
             })
         });
+        // Before any command runs: a mistake in the file must not leave half a round behind.
         let codes: Vec<ExitCodes> = codes.collect::<Result<_, _>>()?;
         let directory = work_file::directory_of_work(&self.path).unwrap_or_else(|| session.cwd.clone());
         let commands: Vec<_> = checks.iter().map(|check| check.command).collect();

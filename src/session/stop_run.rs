@@ -81,6 +81,7 @@ fn is_gone_within(run: &KnownRun, live: Live, patience: Duration) -> Result<bool
     let (directory, instance) = (directory.to_owned(), run.files.instance().to_owned());
     std::thread::spawn(move || {
         let mut next = Ok(Some(live));
+        // A run that leaves the queue renames the claim that was watched, which ends the wait and not the run.
         while let Ok(Some(live)) = next {
             claim::watch(&directory, &live);
             next = claim::find(&directory, &instance);

@@ -165,17 +165,21 @@ impl DayLedger {
             let number = index + 1;
             let line: LedgerLine = serde_json::from_str(text).map_err(|_| LedgerFault::Line(number))?;
             let is_fit = match &line.entry {
+                // A ledger is begun once: further down, this could only pass one off as another.
                 LedgerEntry::Opened { .. } => line.seq == 0,
                 LedgerEntry::Reserved { usd, .. } | LedgerEntry::Spent { usd, .. } => {
+                    // A negative amount would give back what others have taken, and one without an end would take every day.
                     line.seq > 0 && usd.is_finite() && *usd >= 0.0
                 }
             };
             if !is_fit {
                 return Err(LedgerFault::Line(number));
             }
+            // What the first line follows may be left out: a place need only keep the lines of the day.
             if ledger.lines.last().is_some_and(|before| !before.leads_to(&line)) {
                 return Err(LedgerFault::Chain(number));
             }
+            // What was spent is looked up by the part: one line would settle both promises.
             if let LedgerEntry::Reserved { part, .. } = &line.entry
                 && !promised.insert(part.clone())
             {
@@ -198,6 +202,7 @@ impl DayLedger {
             return Err(LedgerFault::Ahead { day: last, today });
         }
         let day = today.max(last);
+        // Only a line before the day shows that none of the day is missing in front.
         let is_whole = self.lines.first().is_some_and(|first| first.line.seq == 0 || first.line.day < day);
         if is_whole { Ok(day) } else { Err(LedgerFault::Torn) }
     }
@@ -205,6 +210,7 @@ impl DayLedger {
     /// Returns the parts of runs that were promised something on a day, in the order in which they were.
     pub(crate) fn parts(&self, day: &str) -> Vec<LedgerPart> {
         let mut spent: BTreeMap<&str, Dollars> = BTreeMap::new();
+        // All lines, and not those of the day alone: a part may begin before midnight and end after it.
         for written in &self.lines {
             if let LedgerEntry::Spent { part, usd } = &written.line.entry {
                 let known = spent.entry(part).or_default();
@@ -266,6 +272,7 @@ impl DayLedger {
     /// Returns the lines of a day, and the last one before it.
     pub(crate) fn of_day(&self, day: &str) -> String {
         let before = self.lines.iter().take_while(|written| written.line.day.as_str() < day).count();
+        // That one shows by its digest and its day that the lines begin where the day does.
         self.text_from(before.saturating_sub(1))
     }
 

@@ -89,6 +89,7 @@ pub(crate) fn reserve(
                 reservation.parts.push(ReservedPart { store, part });
             }
             Err(stopped) => {
+                // This part has taken nothing, so the ledgers that did promise something get it back.
                 reservation.settle(Some(before), session);
                 return Err(stopped.error(&cap, &store));
             }
@@ -213,6 +214,7 @@ fn spent_by(parts: &[LedgerPart], killed: &KilledRun) -> Vec<LedgerEntry> {
     let mut rest = Dollars::spent(killed.usd).less(settled);
     let open = own().filter(|part| part.spent.is_none());
     open.map(|open| {
+        // A journal knows one sum for all parts: the first open one takes it, and the others took nothing.
         let usd = std::mem::take(&mut rest).usd();
         LedgerEntry::Spent { part: open.part.clone(), usd }
     })
@@ -231,6 +233,7 @@ fn added(
         }
         match added_once(store, &mut next) {
             Ok(Appended::Done) => return Ok(()),
+            // No failure: that another writer was faster means that the ledger works.
             Ok(Appended::Outrun) => {}
             Ok(Appended::Refused(why)) => {
                 refusals += 1;
@@ -255,6 +258,7 @@ fn added_once(
     next: &mut impl FnMut(&StoredLedger, Timestamp) -> Result<(DayLedger, String), NotPromised>,
 ) -> Result<Appended, NotPromised> {
     let stored = store.read()?;
+    // The time is read with each try, because a day may end between two of them.
     let (ledger, day) = next(&stored, Clock::start().now())?;
     Ok(store.append(&stored, &ledger, &day)?)
 }
@@ -292,6 +296,7 @@ impl DayReservation {
                 next.push(LedgerEntry::Spent { part: part.clone(), usd }, day.clone(), now);
                 Ok((next, day))
             });
+            // A warning is enough: what is not settled counts in full, so the day is never overdrawn.
             if let Err(NotPromised::Failure(failure)) = settled {
                 session.talk.warning(&format!(
                     "the ledger {} was not told what the run took, so all that was reserved for it counts: {failure}",

@@ -69,6 +69,7 @@ impl GitLedger {
 
     /// Fetches the branch, with so much of its history.
     fn fetch(&self, depth: &'static str) -> Result<(), Explanation> {
+        // Also where the branch was moved back: the digests of its lines tell that, and git would only fail.
         let fetch = Call::fetch_from(self.url()).with(&["--force", depth]);
         let fetch = fetch.named(&format!("+{BRANCH}:{BRANCH}"), "");
         self.connected().line(&fetch).map(drop).map_err(|why| self.remote.wiped(&why))
@@ -80,11 +81,13 @@ impl GitLedger {
         if self.at()?.is_none() {
             return Ok(None);
         }
+        // The history is not needed: the lines are a chain themselves.
         self.fetch("--depth=1")?;
         let git = &self.scratch.git;
         let commit = git
             .id(&Call::new("rev-parse").with(&["--verify"]).revision(BRANCH))
             .map_err(Explanation::from)?;
+        // Asked before the text is read, since the branch may hold a file of any size.
         let size = Call::new("cat-file").with(&["-s"]).ids("", &commit, ":ledger.jsonl");
         let size: usize = git
             .line(&size)
@@ -114,6 +117,7 @@ impl GitLedger {
 
     fn push(&self, from: Option<&ObjectId>, text: &str) -> Result<Appended, Explanation> {
         let commit = self.scratch.commit_file(FILE, text, from).map_err(Explanation::from)?;
+        // Without a commit, git pushes only where there is no such branch.
         let expected = format!("{BRANCH}:{}", from.map_or("", ObjectId::as_str));
         let push = Call::push_to(self.url())
             .option_value("--force-with-lease=", &expected)
@@ -121,6 +125,7 @@ impl GitLedger {
         let pushed = self.connected().judged(&push);
         // It may have been taken where git failed, and a setting can send pushes elsewhere than fetches: the branch tells.
         let at = self.at()?;
+        // Others may have added to it in the meantime.
         if at.as_ref() == Some(&commit) || at.is_some() && self.follows(&commit)? {
             return Ok(Appended::Done);
         }
@@ -135,6 +140,7 @@ impl GitLedger {
 
     /// Tells whether the branch has a commit in its history.
     fn follows(&self, commit: &ObjectId) -> Result<bool, Explanation> {
+        // So many others do not add to it during one push. With more, the lines count as not written, and are written again.
         self.fetch("--depth=50")?;
         let ask = Call::new("merge-base").with(&["--is-ancestor"]).id(commit).revision(BRANCH);
         self.scratch.git.judged(&ask).map(|answer| answer.is_yes).map_err(Explanation::from)

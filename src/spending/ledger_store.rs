@@ -78,6 +78,7 @@ impl LedgerStore {
         };
         let (text, version) = found.map_err(LedgerFailure::Unreached)?.ok_or(LedgerFailure::Missing)?;
         let ledger = DayLedger::parse(&text)?;
+        // Before it is remembered: a ledger that has shrunk must not become what was seen.
         seen.map_or(Ok(()), |seen| ledger.still_has(&seen))?;
         seen_lines::remember(self.shown(), &ledger);
         Ok(StoredLedger { ledger, version })
@@ -94,6 +95,7 @@ impl LedgerStore {
         day: &str,
     ) -> Result<Appended, LedgerFailure> {
         let appended = match self {
+            // A commit has the whole file, so earlier days are left out of it; a service is only given the new lines.
             Self::Git(ledger) => ledger.follow(&before.version, &after.of_day(day)),
             Self::Web(ledger) => {
                 ledger.append(&before.version, &after.added_after(&before.ledger.last_seen()))

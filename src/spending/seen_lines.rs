@@ -27,6 +27,7 @@ pub(crate) fn remember(place: &str, ledger: &DayLedger) {
 
 fn remember_in(home: &Path, place: &str, ledger: &DayLedger) {
     let last = ledger.last_seen();
+    // Several processes of a machine remember at once, and the line that goes furthest counts.
     let is_newer = last_in(home, place).is_none_or(|seen| seen.seq < last.seq);
     if is_newer && own_directory::make(home).is_ok() {
         let text = serde_json::to_string(&last).expect("it has a number and a text");
@@ -35,6 +36,7 @@ fn remember_in(home: &Path, place: &str, ledger: &DayLedger) {
 }
 
 fn last_in(home: &Path, place: &str) -> Option<SeenLine> {
+    // Another user of the machine could put a line there that no ledger has, and every run would be refused.
     if !own_directory::is_ours(home) {
         return None;
     }

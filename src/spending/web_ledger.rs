@@ -70,6 +70,7 @@ impl WebLedger {
             .header("Content-Type", "application/x-ndjson");
         match self.ask(request, Some(lines.as_bytes()))?.status().as_u16() {
             200..=299 => Ok(Appended::Done),
+            // Services are to answer 412, as `If-Match` has it; one that says 409 cannot mean anything else.
             409 | 412 => Ok(Appended::Outrun),
             status => Ok(Appended::Refused(status_said(status))),
         }

@@ -37,6 +37,7 @@ use crate::people::reply;
 use crate::process::clock::Clock;
 
 /// The largest payload of an event that is read, in bytes.
+// GitHub sends at most 25 MB.
 const MAX_PAYLOAD: u64 = 32 * read::MIB;
 
 /// The longest sentence of a result that is kept, in characters.
@@ -81,9 +82,11 @@ impl Session<'_> {
             Err(error) => return Err(unanswered(&error)),
         };
         let written = command::read(&found.comment.body);
+        // Looked at once more: it may have been edited since the event, and another comment may be named.
         if written == Err(CommandFault::NotACommand) {
             return Ok(nothing("the comment does not begin with `/ll-loop`"));
         }
+        // At once, so that its author sees that it was heard: what follows takes many requests.
         self.react(&server, id, Reaction::Eyes);
         let listed = pull_comments::list(api, repository, found.pull.number);
         let comments = listed.map_err(|error| unanswered(&error))?;
@@ -96,6 +99,7 @@ impl Session<'_> {
         let mut heard = heard(&found, &written);
         let done = written.map_err(NotDone::from).and_then(|written| desk.follow(&written, &log, &heard));
         let (steered, is_help) = match done {
+            // Nothing is written to the log of commands, so the job can run again.
             Err(NotDone::Unavailable(error)) => return Err(unanswered(&error)),
             Err(NotDone::Refused(refusal)) => {
                 (Steered::Refused(one_line(&refusal.to_string(), LONGEST_RESULT)), false)
@@ -124,6 +128,7 @@ impl Session<'_> {
         let reaction = if heard.is_taken { Reaction::Up } else { Reaction::Down };
         let is_silent =
             !heard.is_taken && (desk.found.comment.author.is_bot || !log.replies_to(heard.author));
+        // A job that runs again must not add the same comment twice.
         if is_silent || log.heard().iter().any(|known| known.comment == heard.comment) {
             return;
         }

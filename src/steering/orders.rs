@@ -87,6 +87,7 @@ impl Desk<'_> {
         match workflow_control::dispatch(api, repository, workflow, &git_ref, inputs) {
             Ok(DispatchedRun { page: Some(page), .. }) => Ok(Followed::so(format!("{says}: {page}"))),
             Ok(DispatchedRun { page: None, .. }) => Ok(Followed::so(format!("{says} in `{workflow}`"))),
+            // This says nothing about the workflow; every other error is a reason that the author can do something about.
             Err(error) if error.is_unavailable() => Err(error.into()),
             Err(reason) => {
                 let inputs =

@@ -22,6 +22,7 @@ use crate::people::run_wait::RunWait;
 use crate::session::read::approver_facts::{BranchApprovers, on_branch};
 
 /// The most comments of others that are asked about where several people have to approve.
+// Each of them takes several requests to the server, and comments can be written in any number.
 const MOST_OTHERS: usize = 10;
 
 /// A question with what the server says of it.
@@ -50,6 +51,7 @@ impl Desk<'_> {
         if comment.is_edited {
             return Err(AnswerRefusal::Edited.into());
         }
+        // Before the pull request is looked at: help starts nothing, so it is given on a closed one as well.
         if written.verb == Verb::Help {
             return Ok(Order::Help);
         }
@@ -67,6 +69,7 @@ impl Desk<'_> {
             Verb::Resume => self.resume(written),
             Verb::Deliver => self.deliver(written),
             Verb::Fix => Ok(self.fix(written)),
+            // Both were dealt with above.
             Verb::Help | Verb::Answer(_) => Ok(Order::Help),
         }
     }
@@ -77,6 +80,7 @@ impl Desk<'_> {
         self.counts(self.found, &question)?;
         let mut ids = vec![self.found.comment.id];
         let min = question.named.iter().flatten().map(|approvers| approvers.min).max().unwrap_or(1);
+        // One who rejects is enough.
         if min > 1 && kind != AnswerKind::Reject {
             let mut authors = vec![self.found.comment.author.id];
             for other in self.agreeing(written, &question)? {
@@ -91,6 +95,7 @@ impl Desk<'_> {
                 )));
             }
         }
+        // Only ids are handed on: the job reads each comment again, and believes no text of an input.
         let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
         let number = question.asked.names.run;
         let inputs = json!({
@@ -119,6 +124,7 @@ impl Desk<'_> {
             SteeringRefusal::NobodyKnows { file, branch }
         };
         let run = workflow_run::get(api, repository, asked.names.run)?;
+        // What goes on has the rights of this repository, whatever code its workflow checks out.
         self.require_own_code(&run, asked.names.run)?;
         let mut named = Vec::new();
         for branch in &self.found.branches {
@@ -185,6 +191,7 @@ impl Desk<'_> {
         let JobServer { api, repository, .. } = self.server;
         let mut authors = vec![self.found.comment.author.id];
         let mut agreeing = Vec::new();
+        // Others than its author can edit a comment.
         for comment in self.comments.iter().filter(|comment| !comment.was_edited()) {
             let Some(author) = comment.author().filter(|author| !authors.contains(author)) else { continue };
             let Ok(other) = command::read(comment.body()) else { continue };
@@ -200,6 +207,7 @@ impl Desk<'_> {
                     agreeing.push(found);
                 }
                 Err(NotDone::Refused(_)) => {}
+                // Not known is not refused: the command may be tried again.
                 Err(unavailable @ NotDone::Unavailable(_)) => return Err(unavailable),
             }
         }
@@ -211,6 +219,7 @@ impl Desk<'_> {
         let (number, _) = self.one(written, "failed", can_repeat)?;
         let JobServer { api, repository, .. } = self.server;
         let run = workflow_run::get(api, repository, number)?;
+        // Jobs that run again check the commit that they checked before, so only a run of the head is repeated.
         let is_at_head = run.head_sha.as_ref().is_none_or(|sha| *sha == self.found.pull.head);
         // What a fork may, its own event says alone.
         let may_start = !self.found.pull.is_of_fork && self.is_of_own_code(&run)?;

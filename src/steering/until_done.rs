@@ -104,6 +104,7 @@ fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiE
         .map(|(git_ref, sha)| WatchedHead { shown: git_ref.clone(), git_ref, sha, closed: None })
         .into_iter()
         .collect();
+    // Open ones first: a commit that was proposed again must not count as one of a closed pull request.
     for (are_open, most) in [(true, usize::MAX), (false, MOST_CLOSED)] {
         let own = pull_list::list(api, repository, are_open, most)?.into_iter().filter(|pull| pull.is_own);
         for WatchedPull { number, branch, sha, .. } in own {
@@ -187,6 +188,7 @@ impl Round<'_> {
         let is_own = code_origin::of_run(api, repository, None, &of, None)? == CodeOrigin::Own;
         let Some(workflow) = of.workflow().filter(|_| is_own) else { return Ok(Err(NotStarted::NotOurs)) };
         let mut inputs = json!({"resume-from": format!("run:{number}"), "sha": head.sha});
+        // GitHub refuses an input that a workflow does not declare, and only those that chain need this one.
         if depth > 0 {
             inputs["chain-depth"] = json!(depth.to_string());
         }
@@ -196,6 +198,7 @@ impl Round<'_> {
                 self.left -= 1;
                 Ok(Ok(page.map_or_else(String::new, |page| format!(": {page}"))))
             }
+            // Everything else would fail as well: the round ends here, and the next one begins where it stopped.
             Err(error) if error.is_unavailable() => Err(error),
             Err(reason) => Ok(Err(NotStarted::Refused { workflow: workflow.to_owned(), reason })),
         }
@@ -229,6 +232,7 @@ impl Round<'_> {
         };
         match self.started(head, run, 0)? {
             Ok(page) => self.say(head, run, &format!("ends, as the pull request is closed{page}")),
+            // Not ended by its status alone: the next round may start it, and then its journal says so, too.
             Err(NotStarted::Enough) => self.say(head, run, &format!("waits: {}", NotStarted::Enough)),
             Err(why @ (NotStarted::NotOurs | NotStarted::Refused { .. })) => {
                 self.end(head, run, CANCELLED)?;

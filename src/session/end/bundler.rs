@@ -68,6 +68,7 @@ impl Bundler {
         let mut texts = library::texts(&prepared.loaded.sources);
         texts.extend(prepared.library.texts());
         texts.sort();
+        // The library may have read files that the loop has as well.
         texts.dedup_by(|one, other| one.0 == other.0);
         Self {
             scope: territory.paths.iter().map(|path| PathBuf::from(path.to_string())).collect(),
@@ -204,6 +205,7 @@ impl Saver {
         if let (Ok(_), Some(uploader)) = (&saved, &self.uploader) {
             uploader.checkpoint(&self.reports.join(file_name(&self.files)));
         }
+        // A checkpoint that succeeds makes up for one that failed before it.
         self.failed.replace(saved.err().map(|error| error.to_string()));
     }
 
@@ -219,6 +221,7 @@ impl Saver {
                 bundle = Some(reports.join(file_name(files)));
                 warnings(&packed)
             }
+            // A run that never began leaves nothing that could go on, so nothing is missed.
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
                 vec![format!("cannot write a bundle, so {}: {error}", self.bundler.without)]

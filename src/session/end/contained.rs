@@ -27,6 +27,7 @@ const OUTPUTS: &str = "output";
 const SUMMARY: &str = "summary";
 
 /// The most bytes of the outputs that are read.
+// GitHub takes at most 1 MB of outputs from a job, so nothing that counts is cut off.
 const MAX_OUTPUTS: u64 = 1 << 20;
 
 /// The most characters of a text.
@@ -139,10 +140,12 @@ impl Session<'_> {
         let failed = |error| Error::failed("cannot start the container", &error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let is_known = |value: &str| !value.is_empty() && self.env.has_value(value);
+        // An image could print commands of the runner; only values that the job has itself may be masked.
         let mut gate = LogGate::new(&is_known);
         let provider = Provider::detect(&self.env.lookup());
         let mut is_told = outside.code.is_some();
         let code = runtime.block_on(relayed::run(argv, &mut |line| {
+            // With each line of the log, because nothing else says that the container has written its first outputs.
             is_told = is_told || self.announce_contained(left, outside);
             if let Some(line) = line.and_then(|line| gate.pass(line)) {
                 self.talk.ci_line(&line, &provider);
@@ -159,6 +162,7 @@ impl Session<'_> {
         let early: Vec<_> =
             outside.checked(&left).into_iter().filter(|(name, _)| EARLY.contains(name)).collect();
         let is_known = early.iter().any(|(name, _)| matches!(*name, "run-id" | "report-dir"));
+        // The file may be half written; without one of both, there is nothing yet that a later step could look for.
         if is_known {
             self.announce_or_warn(&early);
         }
@@ -190,6 +194,7 @@ impl Session<'_> {
         let all: Vec<_> =
             KNOWN.iter().map(|(name, _)| (*name, outputs.remove(name).unwrap_or_default())).collect();
         self.announce_or_warn(&all);
+        // More than fits, so that `summarize` sees that it is too long, cuts it at the end of a line and says so.
         let summary = left_text(&left.join(SUMMARY), 2 * MAX_SUMMARY).filter(|summary| !summary.is_empty());
         let told = summary.map(|summary| Provider::detect(&self.env.lookup()).summarize(&summary));
         if let Some(Err(error)) = told {
@@ -229,6 +234,7 @@ fn removed_specials(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for entry in fs_err::read_dir(directory)? {
         let entry = entry?;
+        // This follows no link, so a link to a directory is removed and not entered.
         let kind = entry.file_type()?;
         if kind.is_dir() {
             removed.extend(removed_specials(&entry.path())?);
@@ -279,6 +285,7 @@ impl ContainerFacts {
             // These are known from the exit code alone.
             OutputKind::Ending | OutputKind::Code | OutputKind::Verified | OutputKind::Saved => false,
             OutputKind::Count => {
+                // The largest count, a `u64`, has 20 digits.
                 (1..=20).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_digit())
             }
             OutputKind::Dollars => value.parse::<f64>().is_ok_and(|cost| cost.is_finite() && cost >= 0.0),
@@ -375,12 +382,14 @@ fn is_label(text: &str) -> bool {
 }
 
 fn has_code(outcome: Outcome, code: u8) -> bool {
+    // An interrupted run has an exit code for each signal, and `exit_code` without one knows only that of SIGINT.
     outcome.exit_code(None) == code || (outcome == Outcome::Interrupted && code > SIGNALLED)
 }
 
 /// Returns the word for the end of a run with this exit code: the one that the container says, if it can be.
 fn outcome(code: u8, said: &str) -> &'static str {
     let fits = |outcome: &&Outcome| has_code(**outcome, code);
+    // Several outcomes share an exit code, so the container may choose among these, and only among these.
     let mut fitting = Outcome::ALL.iter().filter(fits);
     let said = Outcome::ALL.iter().filter(fits).find(|outcome| outcome.word() == said);
     said.or_else(|| fitting.next()).map_or(Outcome::Error.word(), |outcome| outcome.word())

@@ -115,8 +115,10 @@ pub(crate) fn finish(
     let (Some((_, began)), Some(complete)) = (&run.ends.start, &run.ends.complete) else {
         return Err(Error::refused(format!("the run {} has not ended", run.files.instance())));
     };
+    // First, because two commands may meet the same run at once.
     let claim = claimed(run, began, session)?;
     let files = moved(run, complete, session);
+    // Read where it is now: it moves with the other files of the run.
     let due = due(&files);
     let mut material = RunMaterials::find(&files, began, session);
     keep_state(&KnownRun { files: files.clone(), ..run.clone() }, &mut material, session);
@@ -166,6 +168,7 @@ pub(crate) fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) 
     fs_err::create_dir_all(&running).map_err(failed)?;
     match claim::take(&running, wanted).map_err(failed)? {
         Taken::Held(claim) => {
+            // What the killed process has started must not go on writing while the reports are made.
             left_behind::end(&running, run.files.instance(), session);
             Ok(claim)
         }

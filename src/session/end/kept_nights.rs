@@ -147,6 +147,7 @@ pub(crate) fn keep(digest: &Digest, reports: &Path, here: &Path) -> Vec<String> 
     let kept = kept.iter().flat_map(History::nights);
     let all = history.nights().iter().chain(kept).chain(history.nights().last());
     let all = History::new(name.clone(), all.cloned());
+    // Both are tried: a runner that is thrown away leaves only its reports, and a machine that stays reads its own file.
     let written = [write(&reports.join(FILE), &history), write(here, &all)];
     let failed = written.into_iter().filter_map(Result::err);
     failed.map(|error| format!("the next night will not know of this one: {error}")).collect()

@@ -207,12 +207,14 @@ fn verified(complete: &LoopComplete) -> Option<&TreeChanges> {
     let is_of_judges = verification.judges.state == JudgesStanding::Unchanged;
     let is_plain = verification.holds() && is_of_judges && verification.suppressions.is_empty();
     let changes = complete.changes.as_ref().and_then(Changes::known).filter(|_| is_plain)?;
+    // What it changed would be missing where a later run is not made: only a run that changed nothing can stand for it.
     (changes.is_nothing() && changes.files.is_empty() && changes.unseen.is_empty()).then_some(changes)
 }
 
 /// Tells whether a run came to another verdict, and was not only kept from coming to one.
 fn is_another_verdict(complete: &LoopComplete) -> bool {
     match complete.outcome {
+        // A success is among them, because the callers ask only about runs that have verified nothing.
         Outcome::Failure | Outcome::Exhausted | Outcome::Blocked | Outcome::Success => true,
         Outcome::Error
         | Outcome::Stopped

@@ -54,10 +54,13 @@ impl NoticeFacts {
     pub(super) fn of(digest: &Digest) -> Option<Self> {
         let end = digest.end()?;
         let now = match (digest.end_kind(), end.outcome) {
+            // First, since its end kind is that of an error, and a spent budget says nothing against the branch.
             (_, Outcome::OverBudget) => BranchOutcome::OverBudget,
+            // A run that was stopped from outside, or not made, has found nothing out about the branch.
             (_, Outcome::Interrupted | Outcome::LeaseLost | Outcome::Cancelled) | (EndKind::NotRun, _) => {
                 return None;
             }
+            // Without a question it goes on elsewhere, and the part that ends it tells the outcome.
             (EndKind::HandedOff, _) => digest.awaiting().map(|_| BranchOutcome::Waiting)?,
             (EndKind::Success, _) => BranchOutcome::Green,
             (EndKind::Failure | EndKind::Error, _) => BranchOutcome::Red,
@@ -153,6 +156,7 @@ impl NoticeSender<'_> {
         let env = &session.env.lookup();
         let head = WorkflowJob::read(env).git_ref;
         let branch =
+            // Only branches have short names: `pull/5/merge` and `tags/v1` keep what tells them from a branch.
             head.map(|name| name.trim_start_matches("refs/heads/").trim_start_matches("refs/").to_owned());
         Notice {
             key: subject(&loop_name, self.instance, self.key, session).key,
@@ -181,6 +185,7 @@ impl NoticeSender<'_> {
         let document = notice.document(self.shape().unwrap_or(NotifyShape::Plain));
         let program = Program {
             argv: ["bash", "-c", command].map(str::to_owned).to_vec(),
+            // Without tokens: the command is a part of the loop, and gets no more than its actions do.
             env: session.env.for_actions(false).into_iter().collect(),
             cwd: Some(self.root.to_owned()),
             stdin: Some(format!("{document}\n").into_bytes()),
@@ -311,6 +316,7 @@ fn before(
 ) -> Result<KnownBefore, ApiError> {
     let JobServer { api, repository, .. } = server;
     let at_commit = StandingRuns::at(api, repository, sha)?;
+    // The status of this very run is there already, since notices come after the reports: it counts once.
     if code.is_some_and(|code| at_commit.times_asked(code) > 1) {
         return Ok(KnownBefore::Asked);
     }

@@ -101,6 +101,7 @@ pub(crate) enum ReportedEnd<'e> {
 impl ReportedEnd<'_> {
     /// Folds what is known of it, with the reason if the journal cannot be read to its end.
     fn digest(self) -> (Digest, Option<ReadError>) {
+        // A journal that breaks off is still reported: what was read up to there is true, and the digest says where it ends.
         let read = |files: &RunFiles| {
             let mut digest = Digest::default();
             let read = reader::read(&files.journal(), |event| digest.event(&event));
@@ -220,10 +221,12 @@ impl Publication {
     /// this process is killed.
     pub(crate) fn announce(&self, session: &Session<'_>) {
         let directory = self.directory(&self.running);
+        // Now, so that the paths that are announced exist even if the process is killed before its reports are made.
         if let Err(error) = fs_err::create_dir_all(&directory) {
             session.talk.warning(&format!("cannot write reports: {error}"));
         }
         let places = self.places(&directory);
+        // Nothing is stored yet, and a killed run stores nothing: a later step must not look for an artifact that never was.
         let places = if self.uploader.is_some() { places.unstored() } else { places };
         let ReportPaths { run_id, key, report_dir, artifact_name, .. } = places;
         let mut early = vec![("run-id", run_id), ("key", key)];
@@ -314,6 +317,7 @@ impl Publication {
             warnings.push(format!("not every report was written: {error}{advice}"));
         }
         warnings.extend(kept_nights::keep(&digest, &directory, &self.nights));
+        // After the reports, which the bundle has in it, and before the statement, which names the digest of the bundle.
         let saved = self.saver.as_deref().map(|saver| saver.finish(files, &directory)).unwrap_or_default();
         warnings.extend(saved.warnings);
         if is_written {
@@ -323,6 +327,7 @@ impl Publication {
         let (repository, roots) = self.repository();
         let exists = |path: &str| repository.join(path).is_file();
         let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+        // Cloned, since the digest changes below while the checkout is still in use.
         let tree = Checkout { roots: &roots, home: &digest.reader.home.clone(), exists: &exists };
         let mut log = Vec::new();
         let stored = digest.places.clone();
@@ -338,6 +343,7 @@ impl Publication {
         if let Some(left) = self.left_to_a_later_step(name) {
             failed.extend(self.provider.announce(&[left]).err());
         }
+        // Collected first and then printed in one place, since only the session knows where the log of the CI system is.
         String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line, &self.provider));
         for error in failed {
             warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
@@ -358,6 +364,7 @@ impl Publication {
             }
             None => warnings.extend(self.nothing_stored(&digest)),
         }
+        // The bundle may have failed to be written above, or may not have been allowed to be.
         if matches!(digest.reader.remote, Some(RunDownload::Bundle(_)))
             && !directory.join(file_name(files)).exists()
         {
@@ -371,6 +378,7 @@ impl Publication {
         );
         let reader = digest.reader.clone();
         let news = NoticeFacts::of(&digest);
+        // Last, because it depends on the upload: a status must not promise that a hand-off can be taken that was not stored.
         if let Some(reporter) = self.reporter.take() {
             let all = annotations::all(&digest, &tree);
             warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }, session));
@@ -392,6 +400,7 @@ impl Publication {
         let message = format!("the reports of the run are not stored: {why}");
         let said = Annotation { level, title: digest.loop_name().to_owned(), message, location: None };
         session.talk.ci_line(&self.provider.dialect().annotation(&said), &self.provider);
+        // A run that ended needs no files to be believed; only a hand-off that cannot be taken changes the exit code.
         let code = is_handed_off.then(|| ("exit-code", UNSTORED.to_string()))?;
         let told = self.provider.announce(&[code]).err()?;
         Some(format!("cannot give {} all results: {told}", self.provider.name()))
@@ -441,6 +450,7 @@ impl Publication {
     /// it, and as the job does.
     fn repository(&self) -> (PathBuf, Vec<String>) {
         let repository = links::repository(&self.root, Some(&self.workspace));
+        // `home` is the way from the top of the repository down to the root, so as many steps up lead back to the top.
         let up = Path::new(&self.reader.home).components().count();
         let known = self.root.ancestors().nth(up).unwrap_or(&self.root).to_owned();
         let followed = self.workspace.canonicalize().unwrap_or_else(|_| self.workspace.clone());
@@ -487,6 +497,7 @@ impl Publication {
 pub(crate) fn publisher(options: &RunOptions) -> Option<Provider> {
     match &options.audience {
         Audience::Ci(provider) => Some(provider.clone()),
+        // In an empty environment the plain provider is found, which writes the files and tells no CI system.
         Audience::Person => options.report_dir.as_ref().map(|_| Provider::detect(&|_| None)),
     }
 }
@@ -512,6 +523,7 @@ fn write_all(
         let closer = if format.looks_closer() { detail.take() } else { None };
         let (path, text) = (directory.join(format.file_name), format.write(digest, closer));
         fault::point();
+        // The others are still written: they are independent of each other, and each one that exists helps.
         if let Err(error) = fault::write(text.len() as u64).and_then(|()| replace(&path, text)) {
             let _absent = fs_err::remove_file(path);
             all = all.and(Err(error));
@@ -549,6 +561,7 @@ fn copied(file: &Path, copy: &Path) -> io::Result<()> {
 /// Writes a path as later steps of the job need it: relative, if it is below the workspace.
 fn shown(path: &Path, workspace: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // One of both may lead through a link, as below `/tmp` on macOS; unresolved, they would share no beginning.
     let absolute = absolute.canonicalize().unwrap_or(absolute);
     let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
     absolute.strip_prefix(&workspace).unwrap_or(&absolute).to_string_lossy().into_owned()

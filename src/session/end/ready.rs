@@ -153,6 +153,7 @@ impl Ready<'_> {
 impl Launch<'_> {
     async fn drive(self, cancel: Cancel) -> Result<EndedRun, Error> {
         let Self { session, options, prepared, position, .. } = self;
+        // Kept to the end of this function: runs that actions start find in it what binds them.
         let _kept = binding::keep_record(&prepared.policy, session);
         let Self {
             files,
@@ -188,6 +189,7 @@ impl Launch<'_> {
             session.talk.warning("the run will not be reported at its commit: that needs `--ci` and GitHub");
         }
         let asks_agents = agents.host.is_some();
+        // Before the first action: from then on, a killed process could leave agents behind, or a status that stays pending.
         let watchman = Watchman::start(
             &options,
             prepared.machine.notify.as_ref(),
@@ -254,9 +256,11 @@ impl Launch<'_> {
             session.talk.warning(&warning);
         }
         let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
+        // At once, before anything that takes long or may be killed: what is not settled counts in full for the day.
         if let Some(reserved) = reserved {
             reserved.settle(engine.run().usage().known_cost(), session);
         }
+        // Without a whole journal there is no proof of what the run has verified.
         if let Some(pending) = reuse.filter(|_| lost.is_none()) {
             let (id, journal) = (files.instance(), files.journal());
             let (now, link) = (world.clock.now(), job_page::of_job(&session.env.lookup()));
@@ -339,6 +343,7 @@ impl RunEnd<'_> {
     ) -> Result<EndedRun, Error> {
         let Self { session, options, watchman, claim, lock, worktree, host, handoff, .. } = self;
         let Self { complete, lost, reader, shown, notify, root, .. } = self;
+        // First, because it frees the reserved space: on a full disk, that is the room for the reports.
         files.release();
         let files = archived(files, &complete, session);
         // Even after the journal failed: the reports show the run as far as it was written.
@@ -348,9 +353,11 @@ impl RunEnd<'_> {
         // Everybody who has to know how it ended does.
         drop(watchman);
         left_behind::forget(&files);
+        // Otherwise the mark stays, by which a later command makes the missing reports.
         if published.as_ref().is_none_or(|published| published.is_whole) {
             finish::end(&files);
         }
+        // After the mark is gone: a process that is killed while a collector hangs has left nothing to do.
         export(
             ExportedRun { files: files.clone(), unwritten: unwritten.cloned(), is_killed: false },
             session,
@@ -365,6 +372,7 @@ impl RunEnd<'_> {
             None => (beside(), reader, None),
         };
         if let Some(worktree) = &worktree {
+            // A run that can go on needs the tree that it has worked on.
             worktree.close(!complete.is_resumable(), session);
         }
         // Only now: as long as files are being written, no other process may continue the run.
@@ -490,6 +498,7 @@ pub(crate) fn sinks(
     let mut sinks = Sinks::default();
     match LogFile::open(&files.log()) {
         Ok(log) => sinks.add(log),
+        // No error: the log is for people, and nothing is ever read back from it.
         Err(error) => session.talk.warning(&format!("cannot write the log file: {error}")),
     }
     sinks.add(projection.clone());

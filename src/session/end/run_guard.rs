@@ -37,6 +37,7 @@ use crate::session::prepare::left_behind;
 const PATIENCE: Duration = Duration::from_secs(9);
 
 /// How long the next command waits for a guard that is at work.
+// Longer than a guard takes, and short enough that one that hangs does not hold up the job.
 const TURN: Duration = Duration::from_secs(15);
 
 /// What the guard has to know from the beginning.
@@ -106,6 +107,7 @@ impl Watchman {
         match start(program, &charge, files, session) {
             Ok((child, pipe)) => {
                 if let Some(lock) = lock {
+                    // Each renewal moves the ref of the lease, and the guard can give back only the one that it was told of last.
                     lock.tell(pipe.clone());
                 }
                 Some(Self { child: Some(child), pipe, lock: lock_file(files) })
@@ -160,6 +162,7 @@ fn start(
         .arg0("ll-loop")
         .args(arguments)
         .env_clear()
+        // Other processes of the user can read it in `/proc`, so the token comes through the pipe.
         .envs(session.env.for_actions(false))
         .stdin(Stdio::piped())
         // A step ends when no process holds its output any more.

@@ -118,6 +118,7 @@ impl UnbegunRun {
     fn find(asked: Option<&str>, session: &Session<'_>) -> Self {
         let located = asked.and_then(|asked| load::find(asked, &session.cwd).ok());
         if let Some(located) = located {
+            // Names become names of files, artifacts and statuses, where nothing masks a secret.
             let name = name_of(&located).filter(|name| !session.hides(name.as_str()));
             let file = session.redactor.text(&shown(&located.path, &located.root)).into_owned();
             return Self {

@@ -19,6 +19,7 @@ use crate::forge::github::results::{Results, Uploaded, expiry, uncounted_job};
 use crate::process::clock::Clock;
 
 /// The most bytes of an artifact that is fetched to see whose it is.
+// A larger one counts as somebody else's, and is not replaced.
 const MAX_LOOK: u64 = 1 << 30;
 
 /// Uploads the files of one run: its bundle at checkpoints, and all of them at the end.
@@ -145,6 +146,7 @@ impl Uploader {
         let mark = self.mark.text();
         pack_with(&[directory], &mark, zip.as_file_mut())?;
         let stored = match self.results.upload(&self.name, zip.path(), self.expires) {
+            // A job that runs again has the name that it had before. What another job has stored under it must stay.
             Err(ArtifactError::Conflict { .. }) if self.is_there_as_ours() => {
                 self.results.replace(&self.name, zip.path(), self.expires)
             }

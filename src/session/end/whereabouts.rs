@@ -54,6 +54,7 @@ fn remote(
     let job = WorkflowJob::read(&env.lookup());
     let workflow = job.run_id.zip(job.repository);
     if let Some((run, repository)) = workflow.filter(|_| is_workflow && is_stored(options.storing, session)) {
+        // A command for github.com need not name its API: that is the one it asks by itself.
         let api = job.api_url.filter(|api| api != GITHUB);
         // Also where it is the job alone: other jobs may run the loop as well, before the command is read.
         let key = key_of_run::of_run(options, files.stem(), session).map(|key| key.to_string());

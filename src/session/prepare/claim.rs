@@ -53,6 +53,7 @@ pub(crate) fn of_paths(
 ) -> Territory {
     let root = &prepared.located.root;
     let path = |path: String| {
+        // With links followed: two names of one directory would not meet otherwise.
         let path = real(&root.join(path)).to_string_lossy().into_owned();
         ScopePath::from(redactor.text(&path).into_owned())
     };
@@ -93,6 +94,7 @@ pub(crate) fn wanted(
         pid: std::process::id(),
         host: host(),
         since: now,
+        // Like the ancestors and the secret, filled in by `take`, which sees under its lock who came earlier.
         place: 0,
         ancestors: Vec::new(),
         secret: String::new(),
@@ -151,6 +153,7 @@ pub(crate) async fn take(
             .of_kind(Kind::Taken)
             .with_hint(format!("follow it with `{}`, or end it with `{}`", advised_command::follow(&run.instance), advised_command::stop(&run.instance)))),
     }?;
+    // Under the claim and before anything else, so that no action of a killed run works beside those of this one.
     left_behind::end(files.directory(), files.instance(), session);
     Ok(claim)
 }
@@ -177,6 +180,7 @@ async fn wait(
             }
         };
         let first = first(&ahead).map(|run| run.instance.clone());
+        // The wait is looked at again whenever a run ends, so only a change of who is in front is worth a line.
         if said != first {
             session.talk.note(&format!("waiting: {}", in_the_way(&ahead, territory)));
             said = first;

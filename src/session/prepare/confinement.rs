@@ -101,6 +101,7 @@ fn decide(
             needed.push((SandboxEngine::Auto, false));
             SandboxDefault::Everything(SandboxRules::of(mode))
         }
+        // Read-only is kept by hosts: for the engines of the system it says no more than nothing does.
         Some(SandboxMode::ReadOnly) | None if run.in_ci && asks => {
             SandboxDefault::Prompts(SandboxRules::of(SandboxMode::Workspace))
         }

@@ -50,6 +50,7 @@ pub(crate) struct Decided {
 const MOST_WARNINGS: usize = 3;
 
 /// The digits that tell the contents of loops apart.
+// That is 64 bits: a collision would cost no more than one warning, and the name of the file stays short.
 const DIGITS: usize = 16;
 
 /// Decides from the command line and the environment, and warns of the consequences for this loop and its sub-loops.
@@ -71,6 +72,7 @@ pub(crate) fn decide(
     let below = library.below(machine);
     let all = || std::iter::once(machine).chain(below.iter().map(Rc::as_ref));
     let wire = recording.as_ref().filter(|_| llm == Llm::Replay).and_then(Recording::wire);
+    // `host_of` gives none for a replay; only here, the CLI itself does its work again on recorded answers.
     if wire.is_some() {
         let replaying = chosen(options.host.as_deref(), session)?;
         let may_replay = |host: &&'static dyn Host| {
@@ -100,6 +102,7 @@ pub(crate) fn decide(
     let mut broker = None;
     if let Some(host) = host.filter(|_| all().any(asks)) {
         policy.host(host.name()).map_err(|refusal| binding::refused(&refusal))?;
+        // A replay asks no service, so no account pays for it.
         if replayed.is_none() {
             name_account(host, in_ci, session);
             broker = key_holder::settle(held, machine, policy, host, in_ci, session)?;
@@ -124,6 +127,7 @@ pub(crate) fn decide(
         if llm == Llm::On && !one.llm.is_forbidden {
             consent(options, one, &subject, in_ci, session);
             unheeded(host, one, session);
+        // In a replay, the recorded answers take the place of agents.
         } else if llm != Llm::Replay {
             preflight(one, one.name != machine.name, session);
         }
@@ -147,6 +151,7 @@ pub(crate) fn decide(
 fn allowed(options: &LlmOptions, in_ci: bool) -> Llm {
     match (&options.recording, options.allowed) {
         (Some((_, Mode::Replay)), _) => Llm::Replay,
+        // In CI only where it was asked for: there every push would spend money, with no person looking on.
         (_, allowed) if allowed.unwrap_or(!in_ci) => Llm::On,
         _ => Llm::Off,
     }
@@ -428,6 +433,7 @@ impl Consent<'_> {
     fn file(&self, machine: &Machine) -> String {
         let mut texts = library::texts(&self.loaded.sources);
         texts.extend(self.library.texts());
+        // The library is a hash map: unsorted, the digest would be another one in each process.
         texts.sort();
         texts.dedup();
         let whole = format!("{}\0{}\0{texts:?}", self.repository.display(), machine.name);
@@ -445,9 +451,11 @@ fn consent(
     session: &Session<'_>,
 ) {
     let acts = machine.steps().any(|(_, step)| step.action.as_ref().is_some_and(Action::can_ask_agent));
+    // In CI, models are asked only with `--llm`, which is consent enough; and no person reads a warning in time.
     if !acts || options.agreed || in_ci {
         return;
     }
+    // Without a place to remember it, the warning comes with each run.
     let Some(home) = session.env.state_home() else {
         say(machine, session);
         return;

@@ -24,6 +24,7 @@ const LONGEST: u64 = 128 * 1024;
 const MOST_NAMED: usize = 5;
 
 /// How many files of commands are looked for.
+// No real list is as long, and the tree may be a stranger's: reading it must come to an end.
 const MOST: usize = 2_000;
 
 /// Returns what the repository around a loop says to agents in this job.
@@ -146,6 +147,7 @@ impl Texts for TreeTexts {
             }
         }
         found.truncate(MOST);
+        // Directories are listed in the order of their file system, and a prompt must not depend on that.
         found.sort();
         found
     }

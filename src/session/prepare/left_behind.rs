@@ -61,6 +61,7 @@ fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(claim_place::of(running)).into_iter().flatten().flatten();
     let record = |path: PathBuf| {
         let run = path.file_name()?.to_str()?.strip_suffix(RECORD)?.to_owned();
+        // One that cannot be read still tells that the run has started something.
         let record = read::bytes(&path, MAX_RECORD).unwrap_or_default();
         Some((run, path, record))
     };
@@ -94,6 +95,7 @@ pub(crate) fn end(running: &Path, own: &str, session: &Session<'_>) {
         let note = path.with_extension(MASKS.trim_start_matches('.'));
         Masks::noted(&note).remove();
         let _absent = std::fs::remove_file(note);
+        // Where its process ids mean nothing, as in another container, the record stays for a command that knows them.
         if ended.is_some() || run == own {
             let _gone = std::fs::remove_file(path);
         }

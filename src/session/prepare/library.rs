@@ -66,6 +66,7 @@ fn errors(shown: &str, problems: &Diagnostics) -> String {
 /// has its name; those that the loop needs before it begins are among them.
 fn inherited(around: &Around, machine: &Machine) -> Map<String, Value> {
     let mut inherited = around.context.clone();
+    // Only declared names: any other capture of the loop around would become a variable by accident.
     let declared = machine.parameters.keys().chain(&machine.required_inputs).chain([&machine.input_key]);
     for name in declared.map(VarName::as_str).filter(|name| !around.context.contains_key(*name)) {
         if let Some(capture) = around.captured.get(name) {
@@ -129,6 +130,8 @@ pub(crate) enum ForeignTexts {
 }
 
 /// The most ways to sub-loops that are followed, each with other values from outside.
+// A loop is looked at again for each set of such values, and n values make up to 2^n sets. What lies beyond is still
+// caught when a guarded run starts the sub-loop.
 const MOST_WAYS: usize = 1_000;
 
 /// Tells whether a value can become more than one word of a command.
@@ -151,6 +154,7 @@ impl KnownLoop {
 }
 
 /// Among more names than this, it is not looked which ones may be meant.
+// Each comparison goes through the names of all loops, so a file full of wrong names would take quadratic time.
 const MAX_COMPARED: usize = 100;
 
 impl Library {
@@ -199,6 +203,7 @@ impl Library {
                 let located = located.reaching(self.reach.clone()).taking(self.copies);
                 let located = located.beneath(self.unsaved.clone());
                 let load = || load(&located, &self.root).map(Rc::new);
+                // By path, because several names can mean one file, and it must be the same loop under each of them.
                 self.known.entry(located.path.clone()).or_insert_with(load).clone()
             }
             Err(error) => Err(self.absent(error)),
@@ -212,6 +217,7 @@ impl Library {
         if self.compared > MAX_COMPARED {
             return absent(&error);
         }
+        // Listed only after a mistake: it reads the whole directory of loops, and most loops name no wrong one.
         let names = self.names.get_or_insert_with(|| load::names(&self.root));
         absent(&error.suggesting(|| names))
     }
@@ -255,6 +261,7 @@ impl Library {
     pub(crate) fn start(&mut self, request: &SubLoopRequest, around: &Start) -> Result<SubLoop, Explanation> {
         let known = self.get(&request.name, &self.root.join(&around.event.source.file));
         let known = known.map_err(|missing| Explanation::new(missing.why()))?;
+        // Only now are the values known, so what `check` could not see before the run is refused here.
         if let Some(why) = self.objection(&known, request) {
             return Err(Explanation::new(why));
         }
@@ -266,6 +273,7 @@ impl Library {
             around_it.flat_map(|around| inherited(around, &known.machine)).collect();
         let mut params: Vec<_> =
             request.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        // `resolve` refuses parameters that are not declared; a loop that declares none takes them as its context.
         if known.machine.parameters.is_empty() {
             inherited.extend(params.drain(..));
         }
@@ -276,10 +284,12 @@ impl Library {
             Explanation::new(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
         })?;
         let captured = request.around.iter().flat_map(|around| around.captured.clone()).collect();
+        // After `resolve`, because targets and counts may be made of its variables.
         let machine = known.settled(&context)?;
         Ok(SubLoop {
             start: Start {
                 event: LoopStart {
+                    // The fields that are empty here hold for the whole run, and stand in the event of its outermost loop alone.
                     r#loop: known.machine.name.clone(),
                     definition_sha256: known.digest.clone(),
                     max_iterations: machine.limits.iterations.limit,
@@ -360,6 +370,7 @@ impl Library {
         for (step, sub) in sub_loops(machine) {
             let Some(name) = sub.name.as_literal() else { continue };
             let handed_on = injection::handed_on(machine, step, sub, outside);
+            // For each state anew: another one may hand on other values, and its finding stands at another place.
             let mut seen = HashSet::new();
             let mut found = Vec::new();
             let file = self.file.clone();
@@ -384,6 +395,7 @@ impl Library {
         found: &mut Vec<String>,
     ) {
         let Ok(known) = self.get(name, caller) else { return };
+        // By the values as well: a loop that is harmless with one set of them may paste another one into a command.
         if !seen.insert((known.file.clone(), outside.clone())) || seen.len() > MOST_WAYS {
             return;
         }
@@ -441,6 +453,8 @@ impl Library {
                         let names = literal_names(&known.machine).into_iter();
                         open.extend(names.map(|name| (name, known.file.clone())));
                     }
+                    // The names in the loop itself were reported by `check`.
+                    // Files that are no copies may still be mended during the run.
                     Err(missing) if caller != self.file && CopiedFile::at(&caller).is_some() => {
                         findings.push(cannot_run(&name, &missing, place.clone()));
                     }
@@ -462,6 +476,7 @@ impl Library {
                 shown.get_or_insert((step.name.clone(), way.join(" → ")));
             }
         }
+        // Recursion with a way out is legitimate, and bounded by the depth and the limits of the run.
         if let Some((state, path)) = shown.filter(|_| !graph::can_end_without(machine, &recursive)) {
             let place = FindingPlace::Value(DocPath::root().key("states").key(state.as_str()).key("loop"));
             let message = format!("the loop runs itself without a way to its end: {path}");
@@ -476,6 +491,7 @@ impl Library {
         let file = self.file.clone();
         let reached = self.reached(literal_names(machine), &file, usize::MAX);
         let others = reached.into_iter().map(|reached| Rc::clone(&reached.known.machine));
+        // Recursion leads back to the machine itself; callers that want it as well put it in front.
         others.filter(|other| other.name != machine.name).collect()
     }
 
@@ -504,6 +520,7 @@ impl Library {
     /// Returns the names of the loops on the shortest way from a loop that a machine runs back to itself.
     fn way_back(&mut self, name: &str, machine: &Machine) -> Option<Vec<String>> {
         let file = self.file.clone();
+        // A longer way is never walked to its end: a run refuses sub-loops that are nested deeper.
         let reached = self.reached(vec![name.to_owned()], &file, DEEPEST);
         let mut at = reached.iter().position(|reached| reached.known.machine.name == machine.name);
         at?;
@@ -521,6 +538,7 @@ impl Library {
     /// first. Each comes once.
     fn reached(&mut self, names: Vec<String>, file: &Path, deepest: usize) -> Vec<Reached> {
         let mut open: VecDeque<_> = names.into_iter().map(|name| (name, file.to_owned(), None, 0)).collect();
+        // Breadth first, so that the way that is shown is the shortest one. What cannot be read leads nowhere.
         let (mut seen, mut reached) = (HashSet::new(), Vec::new());
         while let Some((name, caller, from, depth)) = open.pop_front() {
             let Ok(known) = self.get(&name, &caller) else { continue };
@@ -567,6 +585,7 @@ fn load(located: &Located, root: &Path) -> Result<KnownLoop, MissingLoop> {
             None => unusable(&error),
         }
     })?;
+    // Its variables are not known yet; where the machine depends on them, `settled` compiles it once more.
     let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
     let lines = loaded.lines_of_states();
     let source = Source { file: located.shown.clone(), others: Vec::new(), lines };

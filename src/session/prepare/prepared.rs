@@ -105,6 +105,7 @@ impl Prepared {
         let at = |directory: &PathBuf, (file, text): (String, String)| (directory.join(file), text);
         let of_loop = texts(&self.loaded.sources).into_iter().filter(of_project);
         let below = self.library.texts().filter(of_project);
+        // The texts of the loop are named from where it was called, those of its sub-loops from the root.
         of_loop.map(|file| at(&self.cwd, file)).chain(below.map(|file| at(&self.home, file))).collect()
     }
 
@@ -199,6 +200,7 @@ impl Session<'_> {
         let (machine, problems) = compile::compile_with(&loaded.definition, KnownValues::Draft);
         findings.extend(problems);
         let mut library = Library::new(&located);
+        // A wrong machine is not looked at further: that would only report the consequences of its errors.
         let machine = machine.filter(|_| !findings.has_errors());
         if let Some(machine) = &machine {
             findings.extend(check::check(machine, &loaded.definition));

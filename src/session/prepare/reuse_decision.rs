@@ -152,6 +152,7 @@ impl BegunQuestion {
         let mut verifies = None;
         let refs = question.refs(run, session);
         let stores = RunStores { store: question.store(), refs, tracked };
+        // It is made anew whatever is known, and its own result may still stand for later runs.
         if run.wanted == ReuseUse::Never {
             if let Err(why) = &stores.tracked {
                 session.talk.warning(&unreachable(why));
@@ -170,7 +171,9 @@ impl BegunQuestion {
                 let is_scheduled = origin.event == OriginEvent::Schedule;
                 let every = question.rules().verify_every.get();
                 let is_planned = run.wanted == ReuseUse::Proved;
+                // No person waits for a scheduled run, so it always proves that inputs are declared and checks are steady.
                 let is_verifying = is_planned || is_scheduled || is_due(wanted.key, run.id, every);
+                // With `--reuse-only` nothing is run, so nothing can be proved either.
                 if !is_verifying || run.wanted == ReuseUse::Only {
                     return Ok(ReuseDecision::Hit(Box::new(stands(*record, &found))));
                 }
@@ -264,6 +267,7 @@ impl RunStores {
         };
         match refs.fetch(&wanted.machine.name, &parts.sums(), &self.store) {
             Ok(0) => Ok(found),
+            // What was fetched is untrusted too, and passes the same checks as the records of the folder.
             Ok(_) => self.store.find(wanted, parts, tracked).map_err(|why| unreachable(&why)),
             Err(why) => {
                 session.talk.warning(&format!("the results of other jobs cannot be used: {why}"));
@@ -305,6 +309,7 @@ fn check_keys(machine: &Machine, parts: &KeyParts) -> Vec<CheckKey> {
         let Some(Action::Shell(shell)) = &step.action else { return None };
         // Whatever of it is filled in stands in the values of the run.
         let (setting, judged) =
+            // The text of `Debug` is no format, but it only has to differ where the settings do: a miss costs one look.
             (format!("{:?} {:?}", shell.shell, shell.setting), format!("{:?}", step.evaluate));
         let command = of_texts([shell.text.source(), setting.as_str(), judged.as_str()]);
         Some(CheckKey::of(&step.name, command, &sums))

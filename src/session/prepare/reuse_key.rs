@@ -223,6 +223,7 @@ impl KeyQuestion {
 
     fn platform(&self) -> BTreeMap<String, String> {
         let release = read::bytes(std::path::Path::new(OS_RELEASE), MOST_OF_RELEASE);
+        // macOS has no such file.
         let release = release.map_or_else(|_| "none".to_owned(), |bytes| Sum::of(&bytes).to_string());
         let fixed = [
             ("os", std::env::consts::OS.to_owned()),
@@ -241,7 +242,9 @@ pub(crate) fn no_key(why: &NoKey) -> Explanation {
 
 /// Returns the digest of a loop as it was compiled, and of the files of the loops that it runs.
 fn definition(prepared: &Prepared) -> Sum {
+    // Written anew, so that a comment or the layout of the loop file does not make another key.
     let compiled = emit::to_yaml(&prepared.loaded.tree);
+    // Sorted, because the library is a hash map: the key must be the same in each process.
     let below: BTreeSet<(String, String)> = prepared.library.texts().collect();
     let below = below.iter().flat_map(|(file, text)| [file.as_str(), text.as_str()]);
     let own = [prepared.machine.name.as_str(), compiled.as_str()];
@@ -250,6 +253,7 @@ fn definition(prepared: &Prepared) -> Sum {
 
 /// Returns the digest of the options that change what a loop does.
 fn of_options(options: &BeginOptions) -> Sum {
+    // Variables of the command line are not among these options: they are in the values of the run.
     of_value(&serde_json::json!({
         "max_iterations": options.max_iterations,
         "max_cycles": options.max_cycles,

@@ -55,6 +55,7 @@ fn check_commands(
     }
     let outside = given.iter().filter(|(_, value)| can_write(value)).map(|(name, _)| name.clone()).collect();
     let Prepared { machine, library, loaded, located, .. } = prepared;
+    // Names that only the run knows cannot be followed here: such loops are looked at when they start.
     library.guard();
     let mut found = injection::injections(machine, &outside);
     found.extend(library.injections(machine, &outside, ForeignTexts::All));
@@ -141,6 +142,7 @@ struct Trusted {
 const MOST_LINKS: usize = 40;
 
 /// The most files in the directories of loops that are compared.
+// Each of them is hashed before the run begins. With more the run is refused: what is not compared is not trusted.
 const MOST_FILES: usize = 10_000;
 
 impl Trusted {
@@ -149,6 +151,7 @@ impl Trusted {
         // Loop files are read without the mark at their beginning.
         let as_read = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
         let of_files = read.iter().find_map(|(file, text)| {
+            // The mode of a regular file begins so, whether it is executable or not.
             let found = self.follow(file).and_then(|path| self.content(&path, "100"));
             match found {
                 Err(why) => Some(why),
@@ -169,6 +172,7 @@ impl Trusted {
 
     /// Returns a path relative to the top of the checkout.
     fn below(&self, file: &Path) -> String {
+        // Only its directory is resolved: the file itself may be a link, which is compared as a link.
         let plain = real(file.parent().unwrap_or(file)).join(file.file_name().unwrap_or_default());
         let below = plain.strip_prefix(real(&self.top)).unwrap_or(&plain);
         below.to_string_lossy().into_owned()
@@ -198,6 +202,7 @@ impl Trusted {
             if let Ok(target) = fs_err::read_link(self.top.join(&path)) {
                 links += 1;
                 let kept = self.content(&path, "120000")?;
+                // An absolute target leads out of the commit, to whatever lies there on this machine.
                 if kept != target.as_os_str().as_bytes() || target.is_absolute() || links > MOST_LINKS {
                     return Err(self.other(&path));
                 }
@@ -267,6 +272,7 @@ impl Trusted {
         let hash = Call::new("hash-object").with(&["--no-filters", "--stdin-paths"]);
         let hashes = self.git.bytes(&hash, input.as_bytes()).map_err(|why| unknown(why.into()))?;
         let hashes = String::from_utf8_lossy(&hashes);
+        // Were there fewer hashes than paths, `zip` alone would end early and trust the rest.
         for (path, hash) in paths.iter().zip(hashes.lines().chain(std::iter::repeat(""))) {
             if listed.get(path.as_str()) != Some(&hash) {
                 return Err(self.other(path));

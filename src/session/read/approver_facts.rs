@@ -42,6 +42,7 @@ impl BranchApprovers {
     /// Reads them from the text of the loop file, if the branch has one.
     pub(crate) fn of(file: &str, text: Option<String>, state: &StateName) -> Self {
         let Some(text) = text else { return Self::NoFile };
+        // The server gave one file, and a loop with `from` or `import` is made of several.
         let Ok(loaded) = load::decode(file, &text, String::new()) else { return Self::NotAlone };
         let answerers = answerers::of_state(&loaded.definition, state);
         answerers.map_or(Self::AsksNobody, |answerers| Self::Named(answerers.named))

@@ -32,11 +32,13 @@ pub(crate) fn choose(name: &str, session: &Session<'_>) -> Result<Chosen, Error>
         let loops = root.join(DIRECTORY);
         let is_meant =
             |run: &KnownRun| run.files.instance() == name || of_loop(run, name, (&root, file.as_deref()));
+        // A child of a killed run has its lock until it calls exec, and until then the run looks alive.
         claim::outlive_children(&RunFiles::running(&loops)).map_err(unreadable)?;
         let open = known::open(&loops).map_err(unreadable)?;
         let archived = known::archived(&loops).map_err(unreadable)?;
         let all = || open.iter().chain(&archived);
         let mut meant: Vec<KnownRun> = all().filter(|run| is_meant(run)).cloned().collect();
+        // A whole name comes first: the same text may be the beginning of other ids.
         if meant.is_empty() {
             let begins = |run: &&KnownRun| run.files.instance().starts_with(name);
             let of = |runs: &[KnownRun]| runs.iter().filter(begins).cloned().collect::<Vec<_>>();

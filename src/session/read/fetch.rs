@@ -124,6 +124,7 @@ impl ArtifactRequest<'_> {
             Some(fetched) => fetched,
             None => self.elsewhere(&wanted, zip)?,
         };
+        // The address of a download is signed: with it, every reader of the log could fetch the file.
         self.session.mask(&fetched.secrets);
         Ok((name, fetched))
     }
@@ -170,6 +171,7 @@ impl ArtifactRequest<'_> {
         let run = match wanted {
             WantedArtifact::Name(_) => self.run,
             WantedArtifact::Run(run) => Some(*run),
+            // The service of the runner knows the artifacts of this run alone.
             WantedArtifact::Latest => return Ok(None),
         };
         if !is_here || !run.is_none_or(is_this_run) {
@@ -196,6 +198,7 @@ impl ArtifactRequest<'_> {
     fn elsewhere(&self, wanted: &WantedArtifact<'_>, zip: &mut File) -> Result<(String, Downloaded), Error> {
         let (api, repository) = self.remote()?;
         let WorkflowJob { repository: here, repository_id: own, .. } = self.job();
+        // The job knows the id of its own repository, which saves a request.
         let own = own.filter(|_| here == Some(repository.to_string()));
         let own = match own.and_then(|id| id.parse().ok()) {
             Some(id) => id,
@@ -247,9 +250,11 @@ impl ArtifactRequest<'_> {
             let mut zip = transient::file_in(0o644, to).map_err(unwritten)?;
             match artifacts::download(&api, &all.repository, &found, zip.as_file_mut(), MAX_ZIP) {
                 Ok(fetched) => self.session.mask(&fetched.secrets),
+                // It is gone for good, and the others are still there.
                 Err(ArtifactError::Expired { .. }) => continue,
                 Err(error) => return Err(self.failed(&error)),
             }
+            // Under its name only when it is whole, because what has the name is not fetched again.
             zip.persist(&file).map_err(|error| unwritten(error.error))?;
             all.fetched += 1;
         }
@@ -281,6 +286,7 @@ impl ArtifactRequest<'_> {
                 });
                 let ranked = ranked.collect::<Result<Vec<_>, ArtifactError>>()?;
                 let place = self.run.map_or_else(String::new, |run| format!(" in run {run}"));
+                // Ids grow, so the largest one is the newest among equals.
                 let best = ranked.into_iter().max_by_key(|(rank, _)| *rank).map(|(_, found)| found);
                 return best.ok_or_else(|| ArtifactError::Absent(format!("`{name}`{place}")));
             }

@@ -50,10 +50,12 @@ fn graph(subject: &AskedRun, digest: &Digest, session: &Session<'_>) -> Graph {
 fn read(journal: &Path, log: &Path, unwritten: Option<&Stamped>) -> Detail {
     let mut headers = Vec::new();
     let _as_far_as_it_goes = reader::read(journal, |stamped| {
+        // Inherited events were printed to the log of another run.
         headers.extend(
             log_file::header(&stamped).filter(|_| !stamped.inherited).map(|header| (stamped.seq, header)),
         );
     });
+    // The journal is read twice: what an action printed can only be found in the log once all headers are known.
     let mut printed = PrintedLog::open(log, &headers);
     let mut detail = Detail::default();
     let _as_far_as_it_goes = reader::read(journal, |stamped| {

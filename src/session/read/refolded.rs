@@ -42,6 +42,7 @@ pub(crate) fn fold(
     let whole = read_whole(&files.journal(), |stamped| {
         sinks.past(&stamped);
         (last, elapsed) = (Some(stamped.ts), elapsed.max(stamped.at));
+        // The rest is still read, since a damaged journal is the better reason than an event that does not fit.
         if failed.is_none() {
             failed = replay.event(stamped).err();
         }

@@ -41,6 +41,7 @@ pub(crate) fn check(options: &RunOptions, root: &Path, session: &Session<'_>) ->
 /// CI.
 pub(crate) fn are_kept(options: &RunOptions, llm: Llm, root: &Path, session: &Session<'_>) -> bool {
     options.snapshots.unwrap_or_else(|| {
+        // Without a commit they are just not kept: only what was asked for is refused, by `check`.
         let by_default = options.audience.is_ci() && llm == Llm::On;
         by_default && repository::at(root, session).line(&repository::head()).is_ok()
     })
@@ -80,6 +81,7 @@ pub(crate) fn refer(git: &Git, instance: &str, found: &BTreeMap<Moment, ObjectId
     let refs = refs_of(instance);
     let lines = found.iter().map(|(moment, id)| format!("update {refs}{moment} {id}\n"));
     let lines = lines.collect::<Vec<_>>().concat();
+    // One transaction of git: either all of them can be found, or none.
     git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes())?;
     Ok(())
 }
@@ -149,6 +151,7 @@ pub(crate) fn worktree(
 impl SnapshotWorktree {
     fn make(&self, git: &Git) -> Result<(), TreeError> {
         let parent = parent_of(git, &self.commit)?;
+        // Without the files of the parent, since `fill` writes those of the snapshot at once.
         let add = Call::new("worktree").with(&["add", "--quiet", "--no-checkout", "--detach"]);
         git.line(&add.path(self.path.to_string_lossy()).path(parent.as_str()))?;
         let filled = fill(&self.git, &self.commit, &parent);
@@ -168,6 +171,7 @@ impl SnapshotWorktree {
     fn compared(&self) -> Result<bool, TreeError> {
         let head = self.git.id(&repository::head())?;
         let top = self.git.line(&Call::new("rev-parse").with(&["--show-toplevel"]))?;
+        // If its `.git` was removed, git finds the repository around it, and would compare with that one.
         let is_here = Path::new(&top).canonicalize().ok() == self.path.canonicalize().ok();
         if !is_here || head != parent_of(&self.git, &self.commit)? {
             return Ok(false);
@@ -181,6 +185,7 @@ impl SnapshotWorktree {
         let own = self.git.with("GIT_INDEX_FILE", place.path().join("index"));
         own.line(&Call::new("read-tree").id(&self.commit))?;
         let _differs = own.line(&Call::new("update-index").with(&["-q", "--refresh"]));
+        // Ignored files as well: `close` would remove whatever somebody has put there.
         let others = own.line(&Call::new("ls-files").with(&["--others", "-z"]))?;
         Ok(others.is_empty() && own.judged(&Call::new("diff-files").with(&["--quiet"]))?.is_yes)
     }
@@ -188,6 +193,7 @@ impl SnapshotWorktree {
     /// Removes it, if it is unchanged.
     pub(crate) fn close(&self, git: &Git) -> bool {
         let remove = Call::new("worktree").with(&["remove", "--force"]);
+        // By force, because git takes the files of the snapshot for uncommitted work.
         self.is_unchanged() && git.line(&remove.path(self.path.to_string_lossy())).is_ok()
     }
 }

@@ -22,6 +22,7 @@ use crate::people::ruling::{CommentFacts, PermissionFacts, PullFacts, TeamMember
 use crate::session::read::approver_facts::{BranchApprovers, on_branch};
 
 /// The most closed pull requests that are looked at, the last ones.
+// GitHub lists as many in one request.
 const MOST_CLOSED: usize = 100;
 
 /// The server of the job that goes on with a run.

@@ -39,6 +39,7 @@ fn answer(
         let help = format!("that one is `{}`: {}", awaiting.code, awaiting.shown());
         return Err(Error::refused(message).with_hint(help));
     }
+    // A question may be stopped at any time: that decides nothing.
     if verdict != AnswerKind::Stop && awaiting.until <= now {
         let message = format!("the question was open until {}, and counts as not answered", awaiting.until);
         let help = "resume the run without an answer: it goes on by its route for `timeout`";
@@ -46,6 +47,7 @@ fn answer(
     }
     let is_checked = match by {
         AnswerWay::Comment => true,
+        // At a machine, its user answers. In CI, the command line is made of inputs, which do not say who gave them.
         AnswerWay::CommandLine => !in_ci,
         // Whoever approved a job was not asked the question of the run.
         AnswerWay::Environment => false,

@@ -83,6 +83,7 @@ impl Prepared {
         self.scope.clone_from(&options.scope);
         let (llm, in_ci) = (&options.run.llm, options.run.audience.is_ci());
         let host = consent::host_of(llm, in_ci, session)?;
+        // Before `resolve`: a variable that is made of the environment must not get the key of the service.
         key_holder::withhold(llm, &self.machine, &self.policy, host, in_ci, session)?;
         let context = resolve(&self, &options, &files, session)?;
         self.settle(&context, session)?;
@@ -165,6 +166,7 @@ impl<'s> BoundLoop<'s> {
         let in_ci = run.options.run.audience.is_ci();
         let session = run.session;
         let given = given(&run.options, &run.prepared, &run.context);
+        // A plan is made of what would run: what the run would be refused for, the plan is refused for.
         trust::check(run.options.run.allow_untrusted, session, &mut run.prepared, &given)?;
         let Some(question) = run.key_question(&territory, &area, &Clock::start()) else {
             return Ok(ReuseDecision::None);
@@ -197,6 +199,7 @@ impl<'s> BoundLoop<'s> {
     pub fn begin(self) -> Result<Begun<'s>, Error> {
         let Self { session, mut prepared, options, files, context } = self;
         let given = given(&options, &prepared, &context);
+        // Refusals come before the claim: a run that may not begin must neither wait for others nor keep them waiting.
         binding::check_options(&prepared.policy, &options.run, prepared.machine.notify.as_ref(), session)?;
         trust::check(options.run.allow_untrusted, session, &mut prepared, &given)?;
         warn(&prepared, session);
@@ -219,6 +222,7 @@ impl<'s> BoundLoop<'s> {
             None
         };
         let options = BeginOptions { run: options.run.settled(), ..options };
+        // Only after `changed_since`: a run that is not needed asks for no agent, and must not be refused for one.
         let decided = consent::decide(&options.run.llm, &mut prepared, in_ci, session)?;
         prepared.check_models(decided.llm, &overrides(&options), &context, session.env)?;
         let interrupts = Interrupts::listen(&session.stop_by)?;
@@ -267,6 +271,7 @@ impl<'s> ConfiguredRun<'s> {
             None
         };
         if let Some(worktree) = &worktree {
+            // Before the scope is worked out: its paths lie in the worktree, which shares no file with the checkout.
             prepared.work_in(worktree.root().to_owned());
         }
         let territory = claim::territory(prepared, context, session, &session.redactor)?;
@@ -318,12 +323,14 @@ impl<'s> ConfiguredRun<'s> {
         )?;
         let Self { prepared, context, .. } = &mut self;
         let projection = Projection::new(&prepared.located.root, files.instance());
+        // Under the claim of the scope, and before money is promised: another run may hold the state file of its work.
         criteria::claim(&projection, &prepared.machine, context, session)?;
         // The last that can refuse the run: what is promised here counts, whatever becomes of this process.
         let is_reused = matches!(reuse, ReuseDecision::Hit(_));
         let Self { prepared, decided, .. } = &mut self;
         let reserved = day_spending::of_beginning(prepared, decided, &files, is_reused, session)?;
         if let Some(reserved) = &reserved {
+            // The promise becomes the cap of the run, so that two runs of a day cannot spend the same dollar.
             decided.budget.cost_usd = Some(reserved.budget());
         }
         let Self { prepared, options, .. } = &mut self;
@@ -331,11 +338,13 @@ impl<'s> ConfiguredRun<'s> {
             Ok(journal) => journal,
             Err(error) => {
                 if let Some(reserved) = reserved {
+                    // It called no model. A promise that is never settled counts in full until the day is over.
                     reserved.settle(Some(0.0), session);
                 }
                 return Err(error);
             }
         };
+        // From here on the journal exists, and a resume finds the worktree: until now it was removed with each refusal.
         let worktree = unkept.and_then(UnkeptWorktree::keep);
         let before = night.map(|MaintainNight { previous }| {
             let kept = kept_nights::kept(&files, &options.run, session);
@@ -415,6 +424,7 @@ impl<'s> ConfiguredRun<'s> {
 
     /// Returns what has to be known to tell which files judge the run, as far as it is known before it begins.
     fn judging(&self, files: &RunFiles, clock: &Clock) -> JudgingRequest {
+        // It needs no tree: which commands judge follows from the machine and its values.
         let not_yet = StartTree::Unknown { unknown: "it was not looked at yet".to_owned() };
         let start = self.start(files, EarlierNights::default(), not_yet, clock);
         Engine::new(&self.prepared.machine, start).judges_asked_for()
@@ -444,6 +454,7 @@ impl<'s> ConfiguredRun<'s> {
             merges: None,
             place: Some(claim::place(&prepared.located.root)),
             trace: trace_origin(&session.env.lookup()).map(Box::new),
+            // Only a run that is published can be gone on with elsewhere, and to ask git costs a process.
             commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
             tree: Some(tree),
             on_change: start_tree::on_change(options, machine, decided.llm),
@@ -464,6 +475,7 @@ fn overrides(options: &BeginOptions) -> Overrides {
     Overrides {
         max_iterations: options.max_iterations,
         max_cycles: options.max_cycles,
+        // Only a resume can change it: a first part has the timeout that the loop says.
         timeout_ms: None,
         context: options.context.iter().cloned().collect(),
         param: options.params.iter().cloned().collect(),

@@ -48,10 +48,12 @@ pub(crate) fn none_since(
     if let Some(why) = prepared.untold() {
         return run_it(&why);
     }
+    // Nothing is masked here, because git has to find these paths; what is shown below is.
     let territory = claim::territory(prepared, context, session, &Redactor::default())?;
     let unwatched = UnwatchedPaths::look(&repository.git, &repository.top);
     let files = prepared.files().into_iter();
     let files = files.map(|(file, _)| links::real(&file).to_string_lossy().into_owned().into());
+    // A change of the loop itself counts as well, wherever its files lie.
     let paths = territory.paths.iter().cloned().chain(files);
     let paths: Vec<ScopePath> = paths.chain(unwatched.ways_to(&territory.paths).cloned()).collect();
     if let Some(path) = paths.iter().find(|path| !repository.top.holds(path)) {
@@ -143,6 +145,7 @@ impl LoopRepository {
             }
             Err(_) => return Err(self.missing(&format!("the base `{shown}` is not in this clone"))),
         };
+        // The diff with three dots needs a common commit, which a shallow clone may have cut off.
         match self.git.line(&Call::new("merge-base").id(&commit).revision("HEAD")) {
             Ok(_) => Ok(Ok(Base { commit, shown: shown.to_owned() })),
             Err(_) => {

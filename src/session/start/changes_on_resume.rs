@@ -32,6 +32,7 @@ pub(crate) fn changes(
     }
     let provided = prepared.provided(files).at_most(options.max_iterations);
     let mut context = variables(options, provided, session, prepared, start, is_changed)?;
+    // The bundle may come from a machine on which the directory of the run lay elsewhere.
     provided::rebase(&mut context, &files.scratch().to_string_lossy());
     Ok(ResumeChanges {
         // A cap from the first command line still holds; a cap from the file is read again.
@@ -41,6 +42,7 @@ pub(crate) fn changes(
         }),
         timeout_ms: options.timeout.map(millis),
         strict: options.run.strict,
+        // This and the captures are set by the caller, who decides them later.
         llm: None,
         definition_sha256: is_changed.then(|| prepared.loaded.digest.clone()),
         source: is_changed.then(|| prepared.source()),
@@ -69,6 +71,7 @@ fn variables(
     is_changed: bool,
 ) -> Result<Map<String, Value>, Error> {
     let is_masked = start.context.values().any(redact::is_masked);
+    // Not worked out anew: with the environment of today, a run could go on with other values than it began with.
     if !is_changed && !is_masked && options.context.is_empty() {
         return Ok(start.context.clone());
     }

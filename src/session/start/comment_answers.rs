@@ -40,6 +40,7 @@ pub(crate) fn read(
         return Err(Error::refused("the run does not wait for an answer"));
     };
     let asked = AnswerServer::of_job(session)?;
+    // The server names files from the top of the repository, a run from the directory of its `.loops`.
     let prefix = repository::at(root, session).line(&Call::new("rev-parse").with(&["--show-prefix"]));
     let prefix =
         prefix.map_err(|error| Error::failed("cannot tell where the loop is in its repository", &error))?;
@@ -63,6 +64,7 @@ pub(crate) fn read(
         let named = branches.iter().map(|branch| asked.approvers(&file, branch, awaiting));
         let named: Vec<Option<Approvers>> = named.collect::<Result<_, _>>()?;
         let excludes_starters = named.iter().flatten().any(|approvers| approvers.not_author);
+        // Programs start the later runs of a chain, so only the earlier ones tell which person began it.
         let mut runs = if excludes_starters { standing.chain_of(instance) } else { Vec::new() };
         runs.extend(comments.run);
         runs.sort_unstable();
@@ -116,6 +118,7 @@ fn answer(facts: &AnswerFacts, awaiting: &Awaiting) -> Result<AnswerOptions, Err
 /// Returns the answers where they decide: one that stops or rejects does, and else so many different people as the loop wants, who
 /// say the same.
 fn enough(mut given: Vec<AnswerOptions>, min: u32) -> Result<Vec<AnswerOptions>, Error> {
+    // A comment is ruled once for each branch that has a say, and each time stands here.
     given.dedup_by_key(|answer| answer.comment);
     for decides in [AnswerKind::Stop, AnswerKind::Reject] {
         if given.iter().any(|answer| answer.verdict == decides) {

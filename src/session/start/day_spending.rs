@@ -43,6 +43,7 @@ pub(super) fn of_resumed(
     let ResumedSpending { files, resumed, decided } = run;
     let below = resumed.left.iter().map(|level| &level.past);
     let levels = std::iter::once(&resumed.past).chain(below);
+    // Where one level does not know its cost, the sum is not known either.
     let before = levels.map(|level| level.run().usage().known_cost()).sum::<Option<f64>>();
     reserved(prepared, decided, files, before, session)
 }

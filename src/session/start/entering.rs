@@ -26,6 +26,7 @@ pub(super) fn open(files: &RunFiles, options: &RunOptions, session: &Session<'_>
     let journal =
         begin_files(files, options, session).and_then(|()| Journal::create(files, session.redactor.clone()));
     journal.map_err(|error| {
+        // Without a journal there is no run, and the mark would have later commands finish one.
         finish::end(files);
         files.release();
         cannot_save(&error)
@@ -61,6 +62,7 @@ pub(super) fn assemble(
     Start {
         env: session.env.for_templates(),
         run_dir: files.scratch().to_string_lossy().into_owned(),
+        // The engine counts from the beginning of the run, a deadline of the job from now.
         deadline: options.deadline.map(|deadline| taken + RunOptions::before_the_end(deadline)),
         budget: decided.budget,
         on_handoff: decided.on_handoff,

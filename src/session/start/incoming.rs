@@ -116,6 +116,7 @@ impl Incoming {
         let manifest = bundle.extract(unpacked.path()).map_err(unusable)?;
         let there = arrange(unpacked.path(), &files).map_err(|error| unusable(error.into()))?;
         let ends = journal_ends::ends(&there.journal()).map_err(|error| unusable(error.into()))?;
+        // The manifest says what is claimed and taken over, the journal what goes on: a forged bundle could mix two runs.
         let is_the_same = |start: &LoopStart| {
             start.run_id == instance.as_str()
                 && start.source.file == file.as_str()
@@ -124,6 +125,7 @@ impl Incoming {
         };
         let last = ends.last.map(|(_, seq)| seq);
         let began = ends.start.map(|(_, start)| start).filter(is_the_same);
+        // A takeover is known by this number: with a wrong one, two jobs could take over the same point of a run.
         let began = began.filter(|_| last == Some(manifest.last_seq));
         let began =
             began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
@@ -164,6 +166,7 @@ impl Incoming {
             .with_hint(format!("start a new one with `{}`", advised_command::run(name))));
         }
         let git = repository::at(&self.root, session);
+        // Where one of both is unknown, nothing is refused: a checkout without a remote may still be the right one.
         if let (Some(theirs), Some(ours)) = (repository, here(&git, session))
             && theirs.as_str() != ours
             && !accept
@@ -201,6 +204,7 @@ impl Incoming {
         let instance = self.files.instance();
         let failed =
             |error: io::Error| Error::failed(format!("the run {instance} cannot be put here"), &error);
+        // `compare` looks only at runs that are not in the history.
         if self.files.archived().journal().exists() {
             return Err(gone_on(instance, "has ended here since"));
         }
@@ -278,6 +282,7 @@ impl Incoming {
         let Some((api, repository)) = &self.remote else { return Ok(()) };
         let base = self.manifest.tree.as_ref().map(|tree| tree.base.as_str());
         let job = WorkflowJob::read(&session.env.lookup());
+        // A ref that is made by the API must point at a commit that the server has.
         let Some(commit) = base.or(job.sha.as_deref()) else { return Ok(()) };
         let instance = self.files.instance();
         let point = Point { repository, instance, seq: self.manifest.last_seq };

@@ -76,12 +76,14 @@ pub(crate) fn settle(
     prepared: &mut Prepared,
     session: &Session<'_>,
 ) -> Result<(), Error> {
+    // This machine may know fewer policies than the one on which the run began.
     prepared.bind_again(&began.policy)?;
     let mut context = began.context.clone();
     context.extend(options.context.iter().map(|(name, value)| (name.clone(), json!(value))));
     prepared.settle(&context, session)?;
     prepared.scope.clone_from(&began.overrides.scope);
     binding::check_options(&prepared.policy, &options.run, prepared.machine.notify.as_ref(), session)?;
+    // Asked again: strangers may have set off this job, even where they did not set off the one that began the run.
     trust::check(options.run.allow_untrusted, session, prepared, &given(options, began))
 }
 
@@ -118,6 +120,7 @@ impl<'s> Session<'s> {
         if let (Some(incoming), Which::From { name, source, .. }) = (&found.incoming, which) {
             incoming.check(&prepared, source, name.as_deref(), options.accept_changes, self)?;
         }
+        // By its directory and not by an option: where the run works is part of what it left.
         let worktree = if found.files.worktree().is_dir() {
             let worktree = Worktree::plan(&prepared.located.root, &found.files, self)?;
             prepared.work_in(worktree.root().to_owned());
@@ -196,6 +199,7 @@ impl<'s> UnclaimedRun<'s> {
         let unstarted = left_behind::unstarted(files.directory());
         // From here on, other processes see the run as running, and cannot resume it.
         let claim =
+            // Under the names that its files will have: an archived run is moved back only once its scope is claimed.
             claim::take(wanted, self.options.run.queue, &files.taken_back(), &mut cancel, session).await?;
         let home = self.worktree.as_ref().map_or(self.prepared.located.root.as_path(), Worktree::home);
         let run = LeasedRun { id: files.instance(), home, unstarted: &unstarted };
@@ -215,6 +219,7 @@ impl<'s> UnclaimedRun<'s> {
         };
         let projection = Projection::new(&self.prepared.located.root, files.instance());
         let opened = self.open(&files, of_another, decided, &projection, &clock).and_then(|opened| {
+            // The caps of an earlier command line are in the journal alone; the machine was compiled from the file.
             adjust(&mut self.prepared.machine, &opened.resumed.start.event);
             criteria::claim(&projection, &self.prepared.machine, &context, session)?;
             Ok(opened)
@@ -235,11 +240,13 @@ impl<'s> UnclaimedRun<'s> {
         });
         let (OpenedRun { mut resumed, sinks, whole, decided }, reserved) = opened?;
         let area = start_tree::area(&territory, &self.options.run, session);
+        // Only a run that is taken up again after its end asks this; a look at the tree costs several calls of git.
         if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
             let found =
                 start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
             resumed.how.tree_changed = found.is_some_and(|found| found.tree != *ended);
         }
+        // An approval holds for the tree that was shown. To stop the run is allowed on any.
         if !resumed.answers.is_empty() && resumed.cancelled_by.is_none() {
             let found =
                 start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
@@ -250,6 +257,7 @@ impl<'s> UnclaimedRun<'s> {
         let journal = begin_files(&files, &self.options.run, session)
             .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
         let journal = journal.map_err(|error| {
+            // The run stays as it was left, so the process id that `begin_files` wrote must not name this process.
             files.release();
             claim::cannot_save(&error)
         })?;
@@ -329,6 +337,7 @@ impl<'s> UnclaimedRun<'s> {
         let level = left.take_outermost().ok_or_else(|| never_began(files.instance(), files.stem()))?;
         let stands = if of_another.is_some() { level.rewound() } else { level.reopened() };
         let mut how = standing(files.instance(), loop_of(level.past.start()), stands)?;
+        // Looked at now, because a sub-loop that cannot go on would be found only after the journal says that the run does.
         for inner in left.iter() {
             if let Standing::Lost(state) = inner.standing() {
                 return Err(lost(&state));
@@ -360,6 +369,7 @@ impl<'s> UnclaimedRun<'s> {
             self.session,
         )?;
         how.changes = changes(&self.options, files, self.session, &self.prepared, &event)?;
+        // Hosts keep conversations on their machine, by the directory in which they were led.
         how.keeps_sessions = how.changes.place.is_none();
         if let Some((rewound, worktree)) = of_another {
             rewound.check(level.past.run(), &self.prepared.machine)?;
@@ -369,6 +379,7 @@ impl<'s> UnclaimedRun<'s> {
             self.session.talk.note(&rewound.sentence(files, worktree));
         }
         let decided = match decided {
+            // A run from a bundle was rehearsed: it was decided then, and its warnings were given.
             Some(decided) => decided,
             None => consent::decide(&asked, &mut self.prepared, in_ci, self.session)?,
         };
@@ -376,6 +387,7 @@ impl<'s> UnclaimedRun<'s> {
         self.prepared.check_models(decided.llm, &event.overrides, &event.context, env)?;
         how.changes.llm = Some(decided.llm).filter(|llm| *llm != event.llm);
         event.change(&how);
+        // After `change`, which takes over the timeout of this command line.
         in_time(&self.prepared.machine, &event, level.past.elapsed())?;
         Ok(Continued { level, left, how, answers, event, decided })
     }
@@ -394,6 +406,7 @@ fn cancelled_by(
     if is_stopped {
         return Some(Asker::StoppedQuestion);
     }
+    // The server is asked only where no answer decides already: it takes several requests.
     let is_closed = answers.is_empty() && answer_server::has_ended(question, instance, session);
     is_closed.then_some(Asker::ClosedPull)
 }

@@ -113,6 +113,7 @@ impl Origin {
             if let (Event::StateEnter { step, .. }, 0) = (&stamped.event, stamped.depth) {
                 last = *step;
                 if *step == outer {
+                    // A resume enters an open step again with its number. The last entry counts: on that tree the step was done.
                     cut = Some((before, stamped.ts));
                 }
             }
@@ -313,6 +314,7 @@ impl Actions<'_> {
         }
         match &level.machine {
             FoundOrigin::There(machine) => says(machine),
+            // Of a loop that is gone nothing is known, so its actions count as ones that must run only once.
             FoundOrigin::NotYet | FoundOrigin::Gone => false,
         }
     }
@@ -346,6 +348,7 @@ impl Drop for Made<'_> {
             return;
         }
         let files = self.files;
+        // The journal goes first: without it there is no run here, even if this process dies on the way.
         for file in [files.journal(), files.log(), files.unreported(), files.state()] {
             let _absent = fs::remove_file(file);
         }
@@ -449,6 +452,7 @@ impl Copied {
             for entry in entries {
                 let entry = entry?;
                 let (path, there) = (entry.path(), to.join(entry.file_name()));
+                // A link is copied as a link: followed, it would bring in files from anywhere on the machine.
                 let metadata = path.symlink_metadata()?;
                 if metadata.is_dir() {
                     open.push((path, there));
@@ -456,6 +460,7 @@ impl Copied {
                     copied.left_out += 1;
                 } else if metadata.is_symlink() {
                     fs_err::os::unix::fs::symlink(fs_err::read_link(&path)?, there)?;
+                // Pipes, sockets and devices are left out: to open a pipe would wait for a writer that may never come.
                 } else if metadata.is_file() {
                     read::copy(&path, &there)?;
                 }

@@ -50,6 +50,7 @@ impl<'s> Session<'s> {
             RunFiles::fresh(&origin.root.join(DIRECTORY), &prepared.machine.name, Clock::start().now());
         let (root, instance) = (origin.root.clone(), origin.instance().to_owned());
         let (mut rewound, snapshot) = origin.rewound(&cut, &prepared, self)?;
+        // Only now: there is no point in asking for agreement to a rewind that has no snapshot to stand on.
         if !rewind.agreed {
             repeated.refuse(&cut, &instance)?;
         }
