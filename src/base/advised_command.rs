@@ -120,6 +120,7 @@ fn quoted(word: &str) -> String {
             c if is_odd(c) => {
                 let mut bytes = [0; 4];
                 let bytes = c.encode_utf8(&mut bytes).bytes();
+                // As bytes in octal digits: what `\u` comes to depends on the locale of the shell.
                 out.extend(bytes.map(|byte| format!("\\{byte:03o}")));
             }
             c => out.push(c),

@@ -137,6 +137,7 @@ fn ending(text: &str, length: usize, limit: usize) -> String {
         return text.to_owned();
     }
     let note = format!("{NOTE}{} of {} are shown]\n", size(limit), size(length));
+    // Without room for the note nothing is shown, because a text without it would look whole.
     let Some(room) = limit.checked_sub(note.len()) else { return String::new() };
     let kept = tail(text, room);
     let broken = kept.bytes().take(BROKEN_LINE).position(|byte| byte == b'\n').map_or(0, |end| end + 1);

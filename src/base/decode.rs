@@ -94,6 +94,7 @@ pub trait DecodeKey: Sized + Eq + Hash {
 
 /// Returns the name by which people know a place: its last key.
 pub fn subject(path: &DocPath) -> String {
+    // A key is a text of the file: on one line and cut, it can neither forge nor flood a message.
     match path.segments() {
         [] => String::from("the file"),
         [.., Segment::Key(key)] => format!("`{}`", one_line(key, 60)),
@@ -123,6 +124,7 @@ pub fn wrong_type(node: &Node, path: &DocPath, expected: &str, out: &mut Diagnos
             finding =
                 finding.help("remove the quotes").repair(Repair::Rewrite(scalar.text.trim().to_owned()));
         } else if expected.contains("true") {
+            // Booleans in YAML 1.1 or by habit: what is meant is clear, but YAML 1.2 reads a text or a number.
             match scalar.text.to_lowercase().as_str() {
                 "yes" | "on" | "y" | "1" => {
                     finding = finding.help("write `true`").repair(Repair::Rewrite("true".to_owned()));
@@ -195,6 +197,7 @@ impl Decode for String {
 /// Returns the number that stands in a place, plain or in quotes. A text that is not a number yields nothing.
 pub fn number(node: &Node) -> Option<ScalarValue> {
     let scalar = node.as_scalar()?;
+    // Programs that write YAML put numbers into quotes, too, which does not make texts of them where a number is wanted.
     let value = match (&scalar.value, scalar.style) {
         (ScalarValue::String, ScalarStyle::Quoted | ScalarStyle::Block) => {
             ScalarValue::of_plain(scalar.text.trim())
@@ -207,6 +210,7 @@ pub fn number(node: &Node) -> Option<ScalarValue> {
 /// Returns the schema of a number in quotes.
 fn quoted_number_schema(is_whole: bool) -> Value {
     let pattern = if is_whole {
+        // As `ScalarValue::of_plain` reads whole numbers: digits behind a zero make a text.
         r"^\s*[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)\s*$"
     } else {
         r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -218,6 +222,7 @@ fn quoted_number_schema(is_whole: bool) -> Value {
 fn as_float(number: &ScalarValue) -> Option<f64> {
     match number {
         ScalarValue::Int(int) => Some(*int as f64),
+        // YAML has `.inf` and `.nan`; JSON, in which values are kept, has neither.
         ScalarValue::Float(float) => Some(*float).filter(|float| float.is_finite()),
         ScalarValue::Null | ScalarValue::Bool(_) | ScalarValue::String => None,
     }
@@ -448,6 +453,7 @@ macro_rules! decode_name {
             }
 
             fn key_schema() -> Value {
+                // The characters that `name` refuses: they would break a path, a template or a line of a log.
                 let inside = r"/\\{}\x00-\x1f\x7f-\x9f";
                 let part = format!("[^{}{inside}][^{inside}]*", $reserved);
                 let further = $further.replace("PART", &part);
@@ -458,6 +464,7 @@ macro_rules! decode_name {
     };
 }
 
+// A part that begins with a dot or a hyphen would be hidden, lead upwards, or be taken for an option.
 decode_name!(LoopName, r"$.\-", "(/PART)*");
 decode_name!(StateName, "$", "");
 decode_name!(VarName, "$", "");
@@ -482,6 +489,7 @@ impl<T: Decode> Decode for Vec<T> {
                 return None;
             }
         };
+        // All items are read, and only then does a broken one fail the list, so that each of them is reported.
         let read: Vec<_> =
             items.iter().enumerate().map(|(index, item)| T::decode(item, &path.index(index), out)).collect();
         read.into_iter().collect()
@@ -539,12 +547,14 @@ fn decode_entry<K: DecodeKey, T: Decode>(
         NamedNull::NotGiven if entry.value.is_null() => None,
         NamedNull::Value(_) | NamedNull::NotGiven | NamedNull::Wrong => T::decode(&entry.value, &path, out),
     };
+    // Only after both were read: a name that is refused must not hide what is wrong below it.
     Some((key?, value?))
 }
 
 /// Returns a schema that takes `null` as well.
 fn or_null(mut schema: Value) -> Value {
     let Some(object) = schema.as_object_mut() else { return schema };
+    // Beside these, a further type would still let no `null` through.
     let is_listed = object.contains_key("enum") || object.contains_key("const");
     match object.get_mut("type").filter(|_| !is_listed) {
         Some(Value::Array(types)) => {
@@ -559,6 +569,7 @@ fn or_null(mut schema: Value) -> Value {
         }
         _ => {}
     }
+    // An empty schema takes everything, `null` as well.
     if object.is_empty() {
         return schema;
     }
@@ -678,6 +689,7 @@ impl<'n, 'p> Fields<'n, 'p> {
                 continue;
             }
             *taken = true;
+            // It counts as absent, so an alias with a value beside it is no contradiction.
             if entry.value.is_null() && T::NULL != Null::Value {
                 empty = Some(entry);
                 continue;
@@ -731,6 +743,7 @@ impl<'n, 'p> Fields<'n, 'p> {
         let is_unknown = |key: &&str| known().all(|known| known != *key) && !self.vocabulary.ignores(key);
         let rest = self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken);
         let unknown = rest.map(|(entry, _)| entry.key.as_str()).filter(is_unknown);
+        // Bounded like the advice itself, and asked for every key that is missing.
         unknown.take(MAX_ADVICE).any(|key| nearest(key, known()).is_some_and(|near| names.contains(&near)))
     }
 
@@ -825,11 +838,14 @@ impl Vocabulary {
             return Diagnostic::error("unsupported", place, message).help(*advice);
         }
         let finding = Diagnostic::error("unknown-key", place, format!("unknown key `{shown}`"));
+        // A key of megabytes is not a slip, and comparing it with ours would take seconds.
         if !advise || key.len() > MAX_LENGTH {
             return finding;
         }
+        // The prefix of a family, such as `on_`, is listed among the keys and unknown when it stands alone.
         let others = || self.known.iter().copied().filter(|known| *known != key);
         let of_others = OF_OTHERS.iter().filter(|(other, _)| *other == key).map(|(_, ours)| *ours);
+        // Only where our key exists: `run` stands for `action` in a state, and for nothing at the top of a loop.
         let meant = of_others.into_iter().find(|ours| self.known.contains(ours));
         if let Some(near) = meant.or_else(|| nearest(key, others())) {
             return finding.meant(key, near).choices([Repair::Remove]);
@@ -942,6 +958,7 @@ pub fn object_schema(
     let mut properties = properties;
     let mut patterns = patterns.clone();
     let ignored = json!({"description": "Loads without effect.", "deprecated": true});
+    // Nothing is escaped, since no key of the language has a sign with a meaning in patterns.
     for pattern in vocabulary.ignored {
         match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
             (Some(end), _) => drop(patterns.insert(format!("{end}$"), ignored.clone())),
@@ -981,6 +998,7 @@ pub fn prefix_pattern(prefix: &str, vocabulary: &Vocabulary) -> String {
         }
     });
     let others: Vec<_> = known.chain(ignored).collect();
+    // A key has to satisfy every pattern that it matches, so this one leaves out what others describe.
     if others.is_empty() { format!("^{prefix}.") } else { format!("^{prefix}(?!{}).", others.join("|")) }
 }
 
@@ -1418,6 +1436,7 @@ pub fn tagged_schema(
     let keys: BTreeSet<&str> = records.iter().flat_map(|(_, keys)| keys.iter().copied()).collect();
     let branches = variants.into_iter().map(|(name, description, mut schema)| {
         schema["description"] = description.into();
+        // The loader only warns about a key of another type, so the schema must not refuse it.
         for key in &keys {
             if schema["properties"].get(*key).is_none() {
                 schema["properties"][*key] =

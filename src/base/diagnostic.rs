@@ -150,6 +150,7 @@ impl Diagnostic {
     #[must_use]
     pub fn choices(mut self, choices: impl IntoIterator<Item = Repair>) -> Self {
         for choice in choices {
+            // What repairs the finding by itself is not offered a second time.
             if self.choices.len() < MOST_CHOICES && self.repair.as_ref() != Some(&choice) {
                 self.choices.push(choice);
             }
@@ -230,6 +231,7 @@ impl Diagnostics {
     /// Returns the same without some of those that are kept.
     #[must_use]
     pub fn filtered(mut self, mut is_wanted: impl FnMut(&Diagnostic) -> bool) -> Self {
+        // Findings that were only counted cannot be looked at, and stay.
         let mut counts = self.left_out();
         self.kept.retain(|finding| {
             let is_wanted = is_wanted(finding);
@@ -301,6 +303,7 @@ impl Letters {
     fn of(lower: &str) -> Self {
         let mut counts = [0_u8; 128];
         for byte in lower.bytes().filter(u8::is_ascii) {
+            // No letter comes 256 times, for names of more than a hundred bytes are not looked at.
             counts[usize::from(byte)] += 1;
         }
         Self { counts, length: lower.chars().count() }

@@ -9,6 +9,7 @@ use super::escape::{UnescapedText, is_quoting};
 const ADDRESS: usize = 16;
 
 /// No address is shorter.
+// With fewer digits, many a line that begins with a number would be taken for one of a dump.
 const LEAST_ADDRESS: usize = 4;
 
 /// A byte that is in no text: what stands before and behind it does not belong together.
@@ -39,6 +40,7 @@ impl Columns {
     fn read(self, word: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let number = |radix: u32| {
             let add = |sum: u32, byte: &u8| Some(sum * radix + char::from(*byte).to_digit(radix)?);
+            // No column has more digits than the words of `od`, so the sum cannot overflow.
             if word.len() > 6 { None } else { word.iter().try_fold(0, add) }
         };
         match self {
@@ -60,6 +62,7 @@ impl Columns {
             Self::OctalWords if word.len() == 6 => out.extend(u16::try_from(number(8)?).ok()?.to_le_bytes()),
             Self::Decimal if word.len() <= 3 => out.push(u8::try_from(number(10)?).ok()?),
             Self::Characters => match word {
+                // Which of them it is does not matter, since secrets are looked for by their letters and digits.
                 [b'\\', b'n' | b't' | b'r' | b'v' | b'f' | b'a' | b'b' | b'0'] => out.push(b'\n'),
                 word if word.len() > 3 && !word.iter().any(|byte| is_quoting(*byte)) => return None,
                 // Somebody may have quoted the dump; what quotes is left out of what is looked for.
@@ -156,11 +159,13 @@ fn line(columns: Columns, data: &[u8], blanks_end: bool, out: &mut Vec<u8>) -> b
         let length = data[at..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
         let word = &data[at..at + length];
         let is_text = matches!(word, [b'|' | b'>', ..]) && columns != Columns::Characters;
+        // Without a mark behind the address, only a whole line of sixteen bytes says that a text follows.
         let is_behind = width.is_some() && blanks > 1 && is_hex && (blanks_end || out.len() >= 16);
         if length == 0 || is_text || is_behind {
             break;
         }
         let before = out.len();
+        // The last column of a line may be narrower than the others and is never wider.
         let fits = !is_hex || width.is_none_or(|width| length <= width);
         if !fits || columns.read(word, out).is_none() {
             out.truncate(before);

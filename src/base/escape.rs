@@ -33,6 +33,7 @@ pub fn is_in(text: &[u8]) -> bool {
 
 /// Tells whether such a byte is in a text, in few steps.
 pub fn has(text: &[u8], is_wanted: impl Fn(u8) -> bool) -> bool {
+    // There is no early exit within a chunk, so that the compiler can compare many bytes at once.
     text.chunks(256).any(|part| part.iter().fold(false, |any, byte| any | is_wanted(*byte)))
 }
 
@@ -117,6 +118,7 @@ impl UnescapedText {
             let code = if Some(text[at]) == sign { codes.first(&text[at..]) } else { None };
             let length = match code {
                 Some((length, _)) => length,
+                // Backslashes without a code behind them only quote, however many there are.
                 None if Some(text[at]) == sign && is_quoting(text[at]) => codes.run(&text[at..]),
                 None if is_quoting(text[at]) => 1,
                 None => {
@@ -213,6 +215,7 @@ fn backslash(text: &[u8]) -> Option<(usize, EscapedBytes)> {
     let at = text.iter().take_while(|byte| **byte == b'\\').count();
     match (*text.get(at)?, text.get(at + 1)) {
         (b'u', Some(b'{')) => {
+            // Up to six digits, as in `\u{10ffff}`.
             let length = text[at + 2..].iter().take(7).position(|byte| *byte == b'}')?;
             Some((at + 3 + length, EscapedBytes::character(digits(text, at + 2..at + 2 + length, 16)?)?))
         }
@@ -233,6 +236,7 @@ fn backslash(text: &[u8]) -> Option<(usize, EscapedBytes)> {
 /// Reads a character of two units of UTF-16, of which the first stands at the beginning.
 fn pair(text: &[u8], backslashes: usize, first: u32) -> Option<(usize, EscapedBytes)> {
     let second = backslashes + 5;
+    // Both units were quoted equally often, so the second has as many backslashes as the first.
     let u = second + backslashes;
     let is_next = text.get(second..u)?.iter().all(|byte| *byte == b'\\') && text.get(u) == Some(&b'u');
     let unit = is_next.then(|| digits(text, u + 1..u + 5, 16)).flatten()?;
@@ -243,6 +247,7 @@ fn pair(text: &[u8], backslashes: usize, first: u32) -> Option<(usize, EscapedBy
 
 /// Reads `&amp;`, `&#43;` or `&#x2B;`.
 fn entity(text: &[u8]) -> Option<(usize, EscapedBytes)> {
+    // `&#1114111;`, the longest that means a character, has ten.
     let end = text.iter().take(10).position(|byte| *byte == b';')?;
     let number = match &text[1..end] {
         b"amp" => u32::from('&'),

@@ -31,6 +31,7 @@ const LONGEST_LIST: usize = 512;
 const LONG: usize = 256;
 
 /// Where programs break lines of base64.
+// 64 in PEM, as openssl writes it, and 76 in MIME, as the command `base64` does.
 const BASE64_LINES: [usize; 2] = [64, 76];
 
 /// A way to write a secret.
@@ -82,12 +83,14 @@ fn texts(secret: &str) -> Vec<String> {
             }
         })
     };
+    // With `+` for blanks, as forms of web pages send it, and in quoted-printable, as mail does.
     let mut all = vec![
         secret.to_owned(),
         secret.replace(' ', "+"),
         quoted_printable(|byte| matches!(byte, b' '..=b'~') && byte != b'='),
         quoted_printable(|byte| byte.is_ascii_alphanumeric()),
     ];
+    // The search ignores case in ASCII only.
     if !secret.is_ascii() {
         all.extend([secret.to_lowercase(), secret.to_uppercase()]);
     }
@@ -161,6 +164,7 @@ impl SecretForm {
         match &self.kind {
             SecretEncoding::Text { folds } => self.confirm_text(text, found, *folds, is_sure),
             SecretEncoding::Base64 => self.confirm_base64(text, found, is_sure),
+            // A dozen hexadecimal digits in just this order are no coincidence.
             SecretEncoding::Hex => Some(found),
             SecretEncoding::Numbers(digits) => are_numbers(text, &found, digits).then_some(found),
         }
@@ -257,6 +261,7 @@ fn length(text: impl Iterator<Item = u8>, expected: impl Iterator<Item = u8>) ->
                     text.next();
                     break;
                 }
+                // What quotes in the secret may be left out in the text.
                 _ if is_quoting(wanted) => break,
                 Some((_, byte)) if is_quoting(*byte) || is_line_end(*byte) => {
                     text.next();
@@ -287,6 +292,7 @@ fn are_numbers(text: &[u8], found: &Range<usize>, digits: &[u8]) -> bool {
 
 /// Base64 of a long secret, alone or as a line, as programs break it into lines.
 fn base64_lines(secret: &str) -> Vec<String> {
+    // `echo` adds a line end, which is encoded with the secret.
     let wholes = [base64_core(secret.as_bytes(), 0), base64_core(format!("{secret}\n").as_bytes(), 0)];
     let lines = wholes.iter().flat_map(|whole| {
         let broken = BASE64_LINES.iter().filter(|width| whole.len() > **width);
@@ -321,6 +327,7 @@ pub(super) fn has_signs(form: &SecretForm) -> bool {
 /// Returns a secret as it is, as it is without what quotes, and in base64: for one of few letters and digits.
 pub(super) fn exact(secret: &str) -> Vec<String> {
     let mut all = vec![secret.to_owned(), bare(secret), bare(secret).replace(' ', "+")];
+    // Three bytes are encoded together, and the secret may begin at any of them.
     for skip in 0..3 {
         let core = base64_core(secret.as_bytes(), skip);
         all.extend([core.replace('+', "-").replace('/', "_"), core]);

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 /// Writes a path.
 pub fn to_text(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
+        // A name that begins with a quote would be read back as one with escapes.
         Ok(text) if !text.starts_with('"') => text.to_owned(),
         Ok(_) | Err(_) => {
             let mut text = String::from("\"");
@@ -37,6 +38,7 @@ pub fn to_bytes(text: &str) -> Vec<u8> {
         let escaped = if byte == b'\\' { bytes.next() } else { None };
         match escaped {
             None => path.push(byte),
+            // Three octal digits, of which the first is at most 3, are one byte.
             Some(first @ b'0'..=b'3') => {
                 let rest = [bytes.next(), bytes.next()].into_iter().flatten();
                 let digits = [first].into_iter().chain(rest);

@@ -84,6 +84,7 @@ fn check_loop(text: &str) -> Result<(), NameError> {
     for part in text.split('/') {
         match part {
             "" => return refused("contain `//`"),
+            // Alone, either is refused below for its first character.
             "." | ".." if part != text => return refused("contain `.` or `..` between two `/`"),
             _ => check(part, what, &['.', '-', '$'])?,
         }
@@ -116,6 +117,7 @@ parsed!(
 );
 
 fn is_instance(text: &str) -> bool {
+    // From the end, because the name of a loop may have hyphens as well.
     let mut parts = text.rsplitn(3, '-');
     let (random, time, stem) = (parts.next(), parts.next(), parts.next());
     let (Some(random), Some(time), Some(stem)) = (random, time, stem) else { return false };
@@ -125,6 +127,7 @@ fn is_instance(text: &str) -> bool {
             .bytes()
             .enumerate()
             .all(|(at, byte)| if at == 8 { byte == b'T' } else { byte.is_ascii_digit() });
+    // `file_stem` may have added a hyphen and digits.
     let is_stem = stem.len() <= MAX_LENGTH + 1 + DIGITS
         && !stem.is_empty()
         && !stem.starts_with(['.', '-'])
@@ -157,6 +160,7 @@ impl LoopName {
 /// Returns the environment variable in which a later action finds a capture.
 pub fn captured_variable(capture: &str) -> String {
     let upper = capture.to_uppercase();
+    // Shells have no variables with other characters in their names.
     let word: String = upper.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("LL_CAPTURED_{word}")
 }

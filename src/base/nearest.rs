@@ -28,6 +28,7 @@ pub fn nearest<'r, R>(
     request: impl Fn(&R) -> &Value,
 ) -> Option<NearestRequest<'r, R>> {
     let asked = pretty(asked);
+    // By words: a prompt may be one long line, of which a single word differs.
     let likeness = |other: &R| TextDiff::from_words(&pretty(request(other)), &asked).ratio();
     let recorded = recorded.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
     let then = pretty(request(recorded));

@@ -114,6 +114,7 @@ impl ScalarValue {
             ".nan" | ".NaN" | ".NAN" => return Self::Float(f64::NAN),
             _ => {}
         }
+        // There is a first byte: a text without any was null above.
         let (negative, digits) = match text.as_bytes()[0] {
             b'-' => (true, &text[1..]),
             b'+' => (false, &text[1..]),
@@ -128,6 +129,7 @@ impl ScalarValue {
         }
         match (whole_number(negative, digits), digits.parse::<f64>()) {
             (Some(number), _) => Self::Int(number),
+            // `1e999` would be infinite, so it is left a text and reported where a number is wanted.
             (None, Ok(number)) if number.is_finite() => Self::Float(if negative { -number } else { number }),
             (None, _) => Self::String,
         }
@@ -142,6 +144,7 @@ fn whole_number(negative: bool, digits: &str) -> Option<i128> {
         Some("0b") => (2, &digits[2..]),
         _ => (10, digits),
     };
+    // `from_str_radix` takes a sign of its own, as in `+-1` or `0x-1`.
     if digits.starts_with(['+', '-']) {
         return None;
     }

@@ -26,6 +26,7 @@ pub fn is_of_runs(path: &[u8]) -> bool {
     let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
     parts.windows(2).any(|pair| {
         pair[0] == b".loops"
+            // ll-loop writes that file, so that git passes over the directories of runs.
             && (pair[1] == b".gitignore" || OF_RUNS.iter().any(|name| name.as_bytes() == pair[1]))
     })
 }

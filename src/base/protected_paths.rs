@@ -255,6 +255,7 @@ pub fn sandboxed_at_root() -> impl Iterator<Item = &'static str> {
         PROTECTED_PATHS.iter().filter(|row| row.is_sandboxed).flat_map(|row| row.paths.iter().copied());
     paths.flat_map(|path| match WILD.iter().find(|(wild, _)| *wild == path) {
         Some((_, names)) => names.to_vec(),
+        // A pattern whose names are not listed gives nothing that could be kept from being made.
         None if path.contains('*') => Vec::new(),
         None => vec![path],
     })
@@ -263,6 +264,7 @@ pub fn sandboxed_at_root() -> impl Iterator<Item = &'static str> {
 /// Returns how much a delivery may change a path: what the strictest row says.
 pub fn deliverable(path: &str) -> Deliverable {
     let rows = PROTECTED_PATHS.iter().filter(|row| row.delivery != Deliverable::Always && row.holds(path));
+    // `Deliverable` is ordered by how strict its words are.
     rows.map(|row| row.delivery).max().unwrap_or(Deliverable::Always)
 }
 
@@ -296,6 +298,7 @@ fn is_short_name(plain: &str, known: &str) -> bool {
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
     }
+    // A short name has no dot but the one in front of its ending.
     let undotted = known.trim_start_matches('.');
     let (known_stem, known_ending) = undotted.rsplit_once('.').unwrap_or((undotted, ""));
     let begins_as = |text: &str, known: &str, most: usize| {

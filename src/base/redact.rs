@@ -23,6 +23,7 @@ use super::text::tail;
 pub const MASK: &str = "***";
 
 /// A part of a secret that is left at a cut is hidden when it is as long.
+// Fewer are the end of many a word: hiding them would wreck texts that have no secret in them.
 const MIN_PART: usize = 8;
 
 /// The longest way to write a byte that is looked for at a cut: a number on a line of its own.
@@ -72,6 +73,7 @@ impl Redactor {
         let mut all = Vec::new();
         for secret in secrets {
             let secret = secret.as_ref();
+            // A secret from a file ends with a line end, which is left out wherever it is used.
             all.push(secret.trim().to_owned());
             if secret.contains('\n') {
                 all.extend(secret.lines().map(|line| line.trim().to_owned()));
@@ -110,6 +112,7 @@ impl Redactor {
 
     /// Tells whether there is a secret in bytes of any kind.
     pub fn finds(&self, bytes: &[u8]) -> bool {
+        // Bytes that are not UTF-8 are lost here, and no secret has any: all of them are texts.
         self.known().is_some_and(|known| !known.found(&String::from_utf8_lossy(bytes)).0.is_empty())
     }
 
@@ -129,6 +132,7 @@ impl Redactor {
                 Cow::Owned(self.whole_end(&clean, limit).to_owned())
             }
             Cow::Owned(clean) => Cow::Owned(tail(&clean, limit).to_owned()),
+            // Nothing was found in as much as a secret may take before the end, so none ends within it.
             Cow::Borrowed(_) => Cow::Borrowed(tail(text, limit)),
         }
     }
@@ -217,6 +221,7 @@ impl KnownSecrets {
         let mut found = Vec::new();
         let mut open = self.search(bytes, &mut found);
         open = PartialMatch::first(open, self.search_codes(bytes, &mut found));
+        // The bytes are asked first, because that is cheap and rules out most texts.
         if escape::has(bytes, is_maybe_hidden) && text.chars().any(escape::is_hidden) {
             let visible = UnescapedText::visible(text);
             let mut in_visible = Vec::new();
@@ -237,6 +242,7 @@ impl KnownSecrets {
         if text.contains(CUT) {
             self.search_cuts(text, &mut found);
         }
+        // What was read out of codes may begin or end within a character of the text as written.
         for range in &mut found {
             range.start = text.floor_char_boundary(range.start);
             range.end = text.ceil_char_boundary(range.end);
@@ -255,6 +261,7 @@ impl KnownSecrets {
     /// Finds secrets in a text as it stands.
     fn search(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
         if let Some(exact) = &self.exact {
+            // Overlapping, because one secret may be a part of another.
             found.extend(exact.find_overlapping_iter(text).map(|found| found.range()));
             let bare = UnescapedText::of(text, Codes::None);
             found.extend(exact.find_overlapping_iter(bare.bytes()).map(|found| bare.origin(found.range())));
@@ -319,6 +326,7 @@ impl KnownSecrets {
             let (before, behind) = (&text.as_bytes()[..cut], &text.as_bytes()[cut + CUT.len_utf8()..]);
             for secret in self.secrets.iter().map(String::as_bytes) {
                 let longest = secret.len() - 1;
+                // The longest part first: a shorter one would leave the rest of it.
                 let lengths = || (MIN_PART..=longest).rev();
                 if let Some(length) = lengths().find(|length| before.ends_with(&secret[..*length])) {
                     found.push(cut - length..cut);
@@ -352,6 +360,7 @@ fn masked<'a>(text: &'a str, start: usize, found: &[Range<usize>]) -> Cow<'a, st
     let mut clean = String::with_capacity(text.len());
     let mut end = start;
     for range in found {
+        // A secret may have begun in what was shown already; only the rest of it can still be hidden.
         clean.push_str(&text[end - start..range.start.max(start) - start]);
         clean.push_str(MASK);
         end = range.end;
@@ -367,6 +376,7 @@ const PIECE: usize = 16 * 1024;
 const MUCH: usize = 1024;
 
 /// The end of a line with as many letters and digits of a secret waits for the next line.
+// With fewer, many lines would wait, because their last letters happen to be the first ones of some secret.
 const HELD: usize = 4;
 
 /// Hides secrets in a text that comes in pieces, as soon as nothing that comes later can change what is shown.
@@ -392,6 +402,7 @@ impl Flow {
         let lines = self.text[self.shown..].rfind('\n').map(|at| self.shown + at + 1);
         let open_line = self.text.len() - lines.unwrap_or(self.shown);
         let is_long = open_line >= PIECE + longest;
+        // Of a line without end, as much as a secret may take stays back: one may have begun there.
         let wanted = if is_long { self.text.len() - longest } else { lines.unwrap_or(self.shown) };
         if wanted > self.shown && !self.is_much_held() {
             self.searched = self.text.len();
@@ -474,6 +485,7 @@ fn is_word(text: &str) -> bool {
 
 /// Tells whether a character that is not shown may begin with this byte.
 fn is_maybe_hidden(byte: u8) -> bool {
+    // From DEL on: every character beyond ASCII begins so, the marks of direction among them.
     (byte < b' ' && !matches!(byte, b'\n' | b'\t' | b'\r')) || byte >= 0x7F
 }
 
@@ -483,6 +495,7 @@ fn parts(text: &[u8], common: usize) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         let start = next?;
         let least = (start + PART + common).min(text.len());
+        // A text may be a single line of any length, so its end is looked for in a bounded part.
         let most = (start + 16 * PART + 2 * common).min(text.len());
         let line = text[least..most].iter().position(|byte| *byte == b'\n').map(|at| least + at + 1);
         let end = line.unwrap_or(most);

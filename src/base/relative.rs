@@ -27,9 +27,11 @@ pub enum PathError {
 }
 
 /// The longest path.
+// A little less than the 4,096 bytes that Linux takes.
 pub const MAX_PATH: usize = 4000;
 
 /// The longest name of a file.
+// The limit of the usual file systems.
 pub const MAX_COMPONENT: usize = 255;
 
 parsed!(
@@ -65,6 +67,7 @@ fn check(text: &str) -> Result<(), PathError> {
 pub fn is_like(name: &[u8], dotted: &str) -> bool {
     let plain = folded(&String::from_utf8_lossy(name));
     let short = dotted.trim_start_matches('.');
+    // Windows makes a short name of the first six, as in `GITMOD~1`.
     let short = short.get(..6).unwrap_or(short);
     let is_short = || {
         let number = plain.strip_prefix(short).and_then(|rest| rest.strip_prefix('~'));

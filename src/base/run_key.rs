@@ -31,6 +31,7 @@ impl RunKey {
         let given = given.map(str::trim).filter(|given| !given.is_empty());
         match (given, given.and_then(|given| serde_json::from_str(given).ok())) {
             (Some(_), Some(Value::Object(matrix))) if !matrix.is_empty() => Self::of_matrix(matrix, job),
+            // `toJSON(matrix)` is `null` in a job without a matrix.
             (None, _) | (_, Some(Value::Null | Value::Object(_))) => {
                 Self::plain(&slug(job, job, false), false)
             }
@@ -53,6 +54,7 @@ impl RunKey {
             values.len() > 1 && values.iter().any(|value| value.is_empty() || value.contains('_'));
         let readable = format!("{job}.{}", values.join("_"));
         let matrix = serde_json::to_string(&sorted).expect("JSON values have a text");
+        // The NUL, which is in no name of a job, keeps a job and its matrix apart.
         let key = Self::plain(&slug(&readable, &format!("{job}\0{matrix}"), is_ambiguous), true);
         Self { matrix: Some(matrix), ..key }
     }

@@ -102,15 +102,18 @@ impl HostPattern {
             Some((name, port)) if !name.contains(':') => {
                 (name, Some(port.parse().ok().filter(|port| *port != 0).ok_or(NoHost::Form)?))
             }
+            // Several colons make an address of IPv6.
             Some(_) => return Err(NoHost::Address),
             None => (text, None),
         };
         let lower = name.to_ascii_lowercase();
         let (name, is_wild) = lower.strip_prefix("*.").map_or((lower.as_str(), false), |rest| (rest, true));
         let is_part = |part: &str| {
+            // By the rules no host has an underscore in its name, and in practice some have.
             let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
             !part.is_empty() && part.len() < 64 && part.bytes().all(is_sign)
         };
+        // 63 and 253 bytes are the limits of DNS. A star in front of a single label would allow a whole top-level domain.
         if name.len() > 253 || !name.split('.').all(is_part) || (is_wild && !name.contains('.')) {
             return Err(NoHost::Form);
         }
@@ -124,8 +127,10 @@ impl HostPattern {
 
     /// Tells whether a name and a port are allowed by it. Without a port it stands for those of HTTP.
     pub fn allows(&self, name: &str, port: u16) -> bool {
+        // A dot at the end says that a name is complete, and changes nothing about it.
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let is_name = match name.strip_suffix(self.name.as_str()) {
+            // `*.example.com` does not stand for `example.com` itself.
             Some("") => !self.is_wild,
             Some(before) => self.is_wild && before.ends_with('.'),
             None => false,
@@ -137,6 +142,7 @@ impl HostPattern {
     pub fn covers(&self, other: &Self) -> bool {
         let is_name = if self.is_wild {
             let ends_with = other.name.strip_suffix(self.name.as_str());
+            // `*.a.example` covers itself and not `a.example`.
             ends_with.is_some_and(|before| before.ends_with('.') || (before.is_empty() && other.is_wild))
         } else {
             !other.is_wild && self.name == other.name
@@ -176,6 +182,7 @@ impl Decode for SandboxNet {
         match (&node.value, node.as_scalar().map(|scalar| scalar.text.trim())) {
             (NodeValue::List(_), _) => {
                 let hosts: Vec<HostPattern> = Vec::decode(node, path, out)?;
+                // A list without hosts lets nothing through, as the word `none` does.
                 Some(if hosts.is_empty() { Self::None } else { Self::Hosts(hosts) })
             }
             (_, Some("none")) => Some(Self::None),

@@ -26,6 +26,7 @@ pub(super) fn is_sign(byte: u8) -> bool {
 
 const SIGNS: [bool; 256] = {
     let mut signs = [false; 256];
+    // Counted down, since a `u8` cannot count past 255 and a constant knows no `for`.
     let mut byte = u8::MAX;
     loop {
         signs[byte as usize] = byte >= 128 || byte.is_ascii_alphanumeric();
@@ -153,12 +154,14 @@ impl Inner {
             if !is_sign(*byte) {
                 continue;
             }
+            // What stands so far apart is not one text, so the search begins anew.
             if at - last > GAP {
                 state = start;
             }
             last = at;
             count += 1;
             state = automaton.next_state(Anchored::No, state, *byte);
+            // Matches are among the special states, which take a single comparison to tell.
             if automaton.is_special(state) && automaton.is_match(state) {
                 for index in 0..automaton.match_len(state) {
                     let pattern = automaton.match_pattern(state, index);

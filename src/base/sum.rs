@@ -32,6 +32,7 @@ impl Sum {
         let digit = |digit: u8| match digit {
             b'0'..=b'9' => Ok(digit - b'0'),
             b'a'..=b'f' => Ok(digit - b'a' + 10),
+            // Capital letters are refused, so that one digest has one text.
             _ => Err(SumError),
         };
         let mut bytes = [0; 32];

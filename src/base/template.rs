@@ -263,6 +263,7 @@ impl Template {
                 at += 3;
                 continue;
             }
+            // `$HOME`, `$(...)` and the like belong to the shell.
             let scanned = if source[at..].starts_with("${") { scan(source, at) } else { Scanned::Foreign };
             match scanned {
                 Scanned::Foreign => {
@@ -277,6 +278,7 @@ impl Template {
                     parts.push(TemplatePart::Expression(expression));
                 }
                 Scanned::Wrong(error) => {
+                    // Past its `${` at least, so that whatever is broken the scan goes on.
                     at = error.span.end.max(at + 2);
                     errors.push(error);
                 }
@@ -292,6 +294,7 @@ impl Template {
     /// Makes a template that is exactly this text.
     pub fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
+        // The source is as a file would have it: read once more, it gives the same text.
         Self { source: text.replace("${", "$${"), parts: vec![TemplatePart::Text(text)] }
     }
 
@@ -392,6 +395,7 @@ impl Expression {
                 return Err(RenderError::Missing { expression: self.to_string(), missing });
             }
         };
+        // Asked before the quoting, which copies the text, and once more behind it, since quotes make it longer.
         if text.len() > room {
             return Err(too_long());
         }
@@ -501,6 +505,7 @@ pub fn walk<'v>(prefix: &str, root: &'v Value, path: &[Segment]) -> Result<&'v V
     for segment in path {
         let next = match (value, segment) {
             (Value::Object(map), Segment::Key(key)) => map.get(key),
+            // In a path every number is read as an index, and it may be a key all the same.
             (Value::Object(map), Segment::Index(index)) => map.get(&index.to_string()),
             (Value::Array(items), Segment::Index(index)) => items.get(*index),
             _ => None,
@@ -551,7 +556,9 @@ fn scan(source: &str, start: usize) -> Scanned {
     let namespace = Namespace::parse(word);
     let after = &body[lead + word.len()..];
     let looks_ours = match after.chars().next() {
+        // In bash no dot can follow a name, so this is ours even where the word before it is misspelt.
         Some('.') => !word.is_empty() && !word.starts_with(|c: char| c.is_ascii_digit()),
+        // These are expansions of a shell as well, so only a word that we know makes them ours.
         Some('[' | ':' | '?' | '}' | ' ') | None => namespace.is_some(),
         Some(_) => false,
     };
@@ -560,6 +567,7 @@ fn scan(source: &str, start: usize) -> Scanned {
     }
     let wrong = |length: usize, kind| Scanned::Wrong(TemplateError { span: start..start + 2 + length, kind });
     let close = after.find('}');
+    // Only before the first closing brace: what comes behind it is an expression of its own.
     if let Some(inner) = after.find("${").filter(|inner| close.is_none_or(|close| *inner < close)) {
         let length = close.map_or(inner, |close| close + 1) + lead + word.len();
         return wrong(length, TemplateErrorKind::Nested);

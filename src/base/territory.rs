@@ -18,6 +18,7 @@ impl ScopePath {
         for component in path.split('/') {
             match component {
                 "" | "." => {}
+                // Above the root is the root, as for the system.
                 ".." => drop(components.pop()),
                 name => components.push(name.to_owned()),
             }

@@ -38,6 +38,7 @@ pub fn coloured(line: &str, clean: &str) -> Option<String> {
         }
     }
     let has_colour = out.len() > seen.len();
+    // A colour without an end would go on in the lines that follow.
     (has_colour && seen == clean).then(|| if out.ends_with(RESET) { out } else { out + RESET })
 }
 
@@ -48,6 +49,7 @@ const CSI: &str = "\u{1b}[";
 fn is_colour(sequence: &str) -> bool {
     let numbers = sequence.strip_prefix(CSI).and_then(|rest| rest.strip_suffix('m'));
     numbers.is_some_and(|numbers| {
+        // Two colours of 24 bits, the longest that programs write, take 33.
         numbers.len() <= 40 && numbers.bytes().all(|byte| byte.is_ascii_digit() || byte == b';')
     })
 }
@@ -106,6 +108,7 @@ pub fn screen_json(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if is_odd(c) {
+            // All of these are in the first plane of Unicode, so four digits do.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);

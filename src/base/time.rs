@@ -120,6 +120,7 @@ pub fn duration_from_secs(seconds: f64) -> Result<Duration, DurationError> {
 /// Reads a number of seconds (`90`, `0.5`) or a human form (`5m`, `1h30m`, `250ms`).
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let text = text.trim();
+    // Numbers first: `humantime` wants a unit behind each.
     if let Ok(seconds) = text.parse::<f64>() {
         return duration_from_secs(seconds);
     }
@@ -143,6 +144,7 @@ impl Since {
     /// Returns the moment.
     pub fn from(self, now: Timestamp) -> Timestamp {
         match self {
+            // At most ten years, as `parse_duration` allows, so the difference is always a date.
             Self::Ago(duration) => Timestamp(now.0 - duration),
             Self::At(moment) => moment,
         }
@@ -184,6 +186,7 @@ pub fn human(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 => format!("{}ms", duration.as_millis()),
+        // Cut and not rounded, so that no duration reads as 60.0s.
         1..60 => format!("{seconds}.{}s", duration.subsec_millis() / 100),
         60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
         3600..86_400 => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),

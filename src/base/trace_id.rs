@@ -53,6 +53,7 @@ impl<const BYTES: usize> FromStr for HexId<BYTES> {
     type Err = NoTraceContext;
 
     fn from_str(text: &str) -> Result<Self, NoTraceContext> {
+        // The standard has lower-case digits only, and a header with others has to be ignored.
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if text.len() != 2 * BYTES || !text.bytes().all(is_digit) {
             return Err(NoTraceContext);

@@ -155,6 +155,7 @@ impl MergeLevel {
             (Self::Loop, _) if key == "idle_timeout" => "default_idle_timeout".to_owned(),
             (Self::State, _) if key == "condition" => "evaluate".to_owned(),
             (Self::State, Some(word)) if !word.is_empty() => format!("on_{}", Verdict::canonical(word)),
+            // `_` and `_error` are keys of their own and no words for verdicts.
             (Self::Route, _) if !key.is_empty() && !key.starts_with('_') => {
                 Verdict::canonical(key).to_string()
             }
@@ -179,6 +180,7 @@ pub(super) fn merge(below: Node, over: Node, level: MergeLevel) -> Node {
         merged.push(Some(entry));
     }
     for entry in over {
+        // Taken out, so that a second name for the same key stays in the tree and is reported as a contradiction.
         let place = places.remove(&level.meaning(&entry.key));
         let inherited = place.and_then(|place| merged[place].take());
         match (place, inherited) {

@@ -15,6 +15,7 @@ pub(super) fn translate(tree: &mut Node, out: &mut Diagnostics) {
     circuit(tree, out);
     config(tree, out);
     let Some(states) = tree.get("states") else { return };
+    // Hardly any loop has a `check_condition`, and collecting the names goes through all states.
     let uses = entries(states).iter().any(|state| state.value.get("check_condition").is_some());
     let sources: HashSet<String> = if uses { results(states) } else { HashSet::new() };
     if let Some(states) = entries_mut(tree).iter_mut().find(|entry| entry.key == "states") {
@@ -49,6 +50,7 @@ fn check_condition(state: &mut Node, sources: &HashSet<String>, out: &mut Diagno
         |key: &str| condition.value.get(key).and_then(Node::as_scalar).map(|scalar| scalar.text.clone());
     let field = if word("type").as_deref() == Some("exit_code") { "exit_code" } else { "output" };
     let written = condition.value.get("source").map(|source| source.span.clone());
+    // A template is already what the current dialect wants; only a bare name of a state has to be written as one.
     if let (Some(source), Some(span)) = (word("source").filter(|source| !source.contains("${")), written) {
         if !sources.contains(&source) {
             let message = format!("the state `{source}` is not defined");
@@ -97,10 +99,12 @@ fn circuit(tree: &mut Node, out: &mut Diagnostics) {
     let known = Loop::KEYS.contains(&"stall") && given(tree, "stall").is_none();
     let (message, help) = match circuit.value.get("repeated_failure") {
         Some(detector) if known => {
+            // The default of the predecessor is 3 as well.
             let window = given(detector, "window")
                 .cloned()
                 .unwrap_or_else(|| super::assembled_tree::plain(&circuit.key_span, "3"));
             let action = match given(detector, "on_repeated_failure") {
+                // The predecessor ends the run by `abort`, where we say `stop`; any other word is the name of a state in both.
                 Some(action) if action.as_scalar().is_some_and(|scalar| scalar.text != "abort") => {
                     action.clone()
                 }

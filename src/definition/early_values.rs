@@ -40,6 +40,7 @@ impl<T: Decode + FromText> Decode for Early<T> {
             out.push(Diagnostic::error("not-early", place, message).help(help));
             is_known = false;
         };
+        // What is left are expansions of a shell, such as `${NAME}`, and escaped braces.
         if template.expressions().next().is_none() {
             refuse(FindingPlace::Value(path.clone()), &scalar.text, "no shell reads it");
         }

@@ -22,6 +22,7 @@ pub fn to_yaml(tree: &Node) -> String {
     let mut out = String::new();
     let keys = Loop::KEYS.iter().copied().filter(|key| *key != "states");
     for (key, value) in ordered(tree, &keys.collect::<Vec<_>>()) {
+        // The states are written out already, and the form would expand once more.
         if key == "paradigm" {
             continue;
         }
@@ -95,10 +96,12 @@ fn is_read_differently(scalar: &Scalar) -> bool {
     match scalar.value {
         ScalarValue::Null | ScalarValue::Bool(_) | ScalarValue::String => false,
         ScalarValue::Int(_) => {
+            // Both versions read `0x1f`; each form of octal and binary numbers belongs to one of them.
             let is_hex = text.strip_prefix("0x").is_some_and(|digits| !digits.is_empty());
             let digits = text.trim_start_matches(['+', '-']);
             !is_hex && !digits.bytes().all(|byte| byte.is_ascii_digit())
         }
+        // `.inf` and `.nan` are the same in both.
         ScalarValue::Float(number) if !number.is_finite() => false,
         ScalarValue::Float(_) => {
             let unsigned = text.trim_start_matches(['+', '-']);
@@ -119,6 +122,7 @@ fn canonical(scalar: &Scalar) -> Scalar {
     let text = match scalar.value {
         ScalarValue::Int(number) => number.to_string(),
         ScalarValue::Float(number) => {
+            // `Debug` keeps the point of `1.0`, without which it would be read as a whole number.
             let text = format!("{number:?}");
             match text.split_once('e') {
                 Some((mantissa, exponent)) => {
@@ -206,6 +210,7 @@ fn block(text: &str, indent: usize) -> Option<String> {
         && !text.starts_with(char::is_whitespace)
         && !text.chars().any(odd)
         && !text.split('\n').any(hollow)
+        // Keeping further line ends would take the mark `|+`.
         && !text.ends_with("\n\n");
     if !fits {
         return None;
@@ -224,6 +229,7 @@ fn block(text: &str, indent: usize) -> Option<String> {
 fn quoted(text: &str) -> String {
     // Readers of YAML 1.1 take these for booleans.
     const WORDS: [&str; 6] = ["yes", "no", "on", "off", "y", "n"];
+    // Narrower than YAML allows: quotes that are not needed do no harm.
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ' | '$');
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '/' | '$'))
         && text.chars().all(safe)
@@ -238,6 +244,7 @@ fn quoted(text: &str) -> String {
     }
     let escaped = |c: char| {
         let plain = if is_printable(c) && !matches!(c, '"' | '\\') { Some(c.to_string()) } else { None };
+        // The longest form of an escape is the one that serves every character.
         plain.unwrap_or_else(|| format!("\\U{:08x}", u32::from(c)))
     };
     let text: String = text
@@ -254,6 +261,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn is_printable(c: char) -> bool {
+    // What turns the direction of reading is escaped, or else a person would not read what the file says.
     !c.is_control()
         && !is_direction(c)
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')

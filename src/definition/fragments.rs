@@ -86,6 +86,7 @@ pub(super) fn check(name: &str, fragment: &Node, sources: &Sources) -> Diagnosti
         out.extend(sources.placed(&found, &tree));
         known
     });
+    // As the only state of a loop, under its own name, by which the findings call it.
     let mut tree = whole("states", map(&fragment.span, vec![entry(name, state)]));
     classic::translate(&mut tree, &mut out);
     let path = DocPath::root().key("states").key(name);
@@ -115,6 +116,7 @@ fn parameters_in(node: &Node, path: &DocPath, known: &[&str], out: &mut Diagnost
             }
         }
         NodeValue::Scalar(scalar) => {
+            // A text that is not a template was reported when the state was decoded.
             let Some(template) = Template::parse(&scalar.text).ok() else { return };
             for expression in template.expressions().filter(|e| e.namespace == Namespace::Param) {
                 let Some(Segment::Key(wanted)) = expression.path.first() else { continue };

@@ -34,6 +34,7 @@ pub fn json_schema() -> Value {
         schema.insert("$defs".into(), definitions.into());
     }
     promise_schema::refuse_nothing(&mut schema);
+    // Last, because it moves `required` to where the steps before it would not find it.
     finish(&mut schema);
     schema
 }
@@ -80,7 +81,9 @@ const OFFERED: [(&str, &str); 19] = [
 
 /// Names the usual `on_<verdict>` as keys of a state, for editors, which complete no pattern.
 fn complete_routes(state: &mut Value) {
+    // What `prefix_pattern` writes for the prefix `on_`.
     const PATTERN: &str = "^on_(?!$|";
+    // A key that is named must not match the pattern as well, or else both would describe it.
     let words = OFFERED.map(|(word, _)| format!("{word}$|")).concat();
     let Some(patterns) = state["patternProperties"].as_object_mut() else { return };
     let Some(pattern) = patterns.keys().find(|pattern| pattern.starts_with(PATTERN)).cloned() else { return };
@@ -153,6 +156,7 @@ fn forms(record: &mut Value, forms: &[(&'static str, Value)]) -> Value {
         for (key, property) in own(form) {
             let said = property["description"].as_str().unwrap_or("");
             described.entry(key.clone()).or_default().push(format!("With `paradigm: {word}`: {said}"));
+            // A schema that nothing satisfies: with another form, the key is a mistake.
             foreign.insert(key, json!(false));
         }
     }
@@ -170,12 +174,14 @@ fn forms(record: &mut Value, forms: &[(&'static str, Value)]) -> Value {
     let mut tree = needs(json!({"required": ["name"], "allOf": [states]}));
     tree["properties"] = foreign.clone().into();
     for (word, form) in forms {
+        // A form that needs one of several keys says so with an `anyOf`.
         let more = form.get("anyOf").cloned().unwrap_or(json!([{}]));
         let mut then = needs(json!({"required": form["required"], "anyOf": more}));
         let mut properties = foreign.clone();
         properties.extend(own(form));
         then["properties"] = properties.into();
         let is_form = json!({"properties": {"paradigm": {"const": word}}, "required": ["paradigm"]});
+        // One within the other, so that what holds without any form is the last branch.
         tree = json!({"if": is_form, "then": then, "else": tree});
     }
     if let Some(record) = record.as_object_mut() {

@@ -38,6 +38,7 @@ pub(super) fn below(directory: &Path) -> Vec<(String, PathBuf)> {
     let mut walk = DirectoryWalk { home: resolved(directory), found: Vec::new() };
     walk.look(directory, "", false, if is_home { is_reserved } else { is_hidden });
     walk.found.retain(|(name, _)| !(is_home && name == QUARANTINE));
+    // Paths count after names, and `a.yaml` sorts before `a.yml`, as a name is tried.
     walk.found.sort();
     walk.found
 }
@@ -68,7 +69,9 @@ impl DirectoryWalk {
             let (path, file_name) = (entry.path(), entry.file_name());
             let (Ok(kind), Some(file_name)) = (entry.file_type(), file_name.to_str()) else { continue };
             if path_is_directory(&path, kind) {
+                // One link at most on the way: links between directories could go round for ever.
                 let follows = !kind.is_symlink() || (!is_linked && self.leads_further(&path));
+                // Any deeper, and the path would be too long for the name of a loop.
                 if !skips(file_name) && follows && prefix.len() < MAX_LENGTH {
                     let prefix = format!("{prefix}{file_name}/");
                     self.look(&path, &prefix, is_linked || kind.is_symlink(), is_hidden);

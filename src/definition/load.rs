@@ -290,6 +290,7 @@ impl LoadError {
                 ))
             }
             Self::UnknownName { known, .. } => {
+                // Hundreds of names would bury what the message says.
                 let known: Vec<_> = known.iter().take(20).map(|name| format!("`{name}`")).collect();
                 Some(format!("the loops are {}", known.join(", ")))
             }
@@ -334,6 +335,7 @@ pub fn find(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
 /// Takes a file of the program where no other one has the name.
 fn built_in_or(asked: &str, cwd: &Path, error: LoadError) -> Result<Located, LoadError> {
     match (&error, Builtin::named(asked)) {
+        // Only where nothing was found: a file of the project that is broken must not be replaced by ours in silence.
         (LoadError::UnknownName { .. } | LoadError::NoFile { .. }, Some(file)) => Ok(built_in(file, cwd)),
         _ => Err(error),
     }
@@ -351,6 +353,7 @@ fn built_in(file: Builtin, cwd: &Path) -> Located {
 
 /// Finds a file of a project, and leaves it to others which loop may be meant.
 fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
+    // States of a file of the program name loops by their places, which `keep_names` writes down.
     if let Some(file) = Builtin::at(Path::new(asked)) {
         return Ok(built_in(file, cwd));
     }
@@ -362,10 +365,12 @@ fn look_up(asked: &str, cwd: &Path) -> Result<Located, LoadError> {
     }
     let path = cwd.join(asked);
     let name = without_extension(asked);
+    // A bare word is the name of a loop, even where a file in the working directory is called the same.
     if is_path(asked) || (path.is_file() && (name.is_some() || asked.contains('/'))) {
         return at_path(asked, &path, cwd);
     }
     let name = match (LoopName::parse(name.unwrap_or(asked)), name) {
+        // With its extension it can still be the path of a file, such as `-x.yaml`.
         (Err(_), Some(_)) => return at_path(asked, &path, cwd),
         (name, _) => name,
     };
@@ -396,6 +401,7 @@ fn by_copy(asked: &str, cwd: &Path) -> Result<Located, CopyError> {
         let copy = CopiedFile::new(&root.join(DIRECTORY), name.repository(), name.path());
         (root, copy.file())
     });
+    // Not `is_file`: a pipe or a device in this place has to be refused as what it is, not passed over.
     let found = copies.into_iter().find(|(_, file)| file.exists() && !file.is_dir());
     let (root, file) = found.ok_or_else(|| CopyError::Absent(asked.to_owned()))?;
     let known = name_of(&file, &root).ok().flatten();
@@ -424,12 +430,14 @@ fn find_in_copy(asked: &str, copy: &CopiedFile, root: &Path) -> Result<Located, 
 /// Returns the names of all loops, and of what may be one.
 pub fn names(cwd: &Path) -> Vec<String> {
     let below = ancestors(cwd).into_iter().flat_map(|root| listing::below(&root.join(DIRECTORY)));
+    // The same name may stand in several of the directories.
     below.map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Finds the loop that a state of another one runs: as anybody finds it from `root`, or else beside the file of the
 /// caller, or else in the program. What else could be meant is left to whoever asks.
 pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, LoadError> {
+    // A file of a copy was merged into another loop, and the name was written down with the copy that it is from.
     if let Some((from, name)) = name_within(asked) {
         let from = by_copy(from, root)?;
         let copy = CopiedFile::at(&from.path).ok_or_else(|| CopyError::Absent(asked.to_owned()))?;
@@ -444,6 +452,7 @@ pub fn find_beside(asked: &str, root: &Path, caller: &Path) -> Result<Located, L
     else {
         return named;
     };
+    // A path such as `../x` would lead out of the directory of the caller, so only names are looked up there.
     if LoopName::parse(without_extension(asked).unwrap_or(asked)).is_err() {
         return named;
     }
@@ -464,6 +473,7 @@ fn meant<'k>(name: &str, known: &'k [String]) -> Option<&'k str> {
         let shared =
             |known: &&str| known.chars().zip(name.chars()).take_while(|(one, other)| one == other).count();
         let mut known: Vec<&str> = known.iter().map(String::as_str).collect();
+        // `nearest` compares the first two hundred only, so those that begin alike have to come first.
         known.sort_by_key(|known| std::cmp::Reverse(shared(known)));
         nearest(name, known)
     })
@@ -484,6 +494,7 @@ fn is_path(asked: &str) -> bool {
 /// Finds a loop in the `.loops` of a directory.
 fn by_name(name: &LoopName, root: &Path, cwd: &Path) -> Option<Located> {
     let loops = root.join(DIRECTORY);
+    // `.loops/runs.yaml` is a loop like any other; what is below the directory `runs` is not.
     let is_reserved = name.first_part() != name.as_str() && listing::is_reserved(name.first_part());
     // A run of a copy is known by this name, and told to be begun again by it.
     if is_reserved && CopiedFile::at(&loops.join(name.as_str())).is_none() {
@@ -499,6 +510,7 @@ fn by_name(name: &LoopName, root: &Path, cwd: &Path) -> Option<Located> {
 fn is_spelled_so(path: &Path, loops: &Path) -> bool {
     let below = |path: &Path, loops: &Path| Some(path.strip_prefix(loops).ok()?.to_str()?.to_owned());
     match (below(path, loops), below(&resolved(path), &resolved(loops))) {
+        // Where more than the case differs, the file is a link with a target of another name, which is allowed.
         (Some(asked), Some(real)) => asked == real || asked.to_lowercase() != real.to_lowercase(),
         // It is a link, whose own name counts.
         _ => true,
@@ -507,6 +519,7 @@ fn is_spelled_so(path: &Path, loops: &Path) -> bool {
 
 fn at_path(asked: &str, path: &Path, cwd: &Path) -> Result<Located, LoadError> {
     if let Err(source) = fs_err::metadata(path) {
+        // A directory that may not be searched says nothing about whether the file is there.
         if source.kind() != io::ErrorKind::NotFound {
             return Err(LoadError::Unreadable { path: asked.into(), source });
         }
@@ -530,6 +543,7 @@ pub fn unsaved(asked: &str, path: &Path, cwd: &Path) -> Result<Located, LoadErro
 fn name_of(path: &Path, root: &Path) -> Result<Option<LoopName>, NameError> {
     let loops = root.join(DIRECTORY);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Links on the way are followed and the last one is not: a link in `.loops` is a loop by its own name.
     let real = path.file_name().map(|name| resolved(parent).join(name));
     let named = place::named(path).strip_prefix(place::named(&loops)).map(Path::to_owned).ok();
     let below = named.or_else(|| Some(real?.strip_prefix(resolved(&loops)).ok()?.to_owned()));
@@ -598,6 +612,7 @@ fn relative(path: &Path, cwd: &Path) -> PathBuf {
         let below = plain.strip_prefix(above).ok()?;
         Some(std::iter::repeat_n("..", up).collect::<PathBuf>().join(below))
     };
+    // With up to three `..`; a longer way up says less to a reader than the whole path.
     cwd.ancestors().enumerate().take(4).find_map(shared).unwrap_or_else(|| plain.clone())
 }
 
@@ -634,6 +649,7 @@ pub fn list(cwd: &Path) -> Vec<Listed> {
             all.push(listed(name, path, &root, cwd, hidden_by));
         }
     }
+    // The sort is stable, so that of several files of one name the nearest stays the first.
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all
 }
@@ -665,10 +681,12 @@ pub fn load(located: &Located) -> Result<Loaded, LoadError> {
         Some(file) => (file.place(), file.text().to_owned()),
         None => file(located)?,
     };
+    // First of all: decoded as a loop it would lack every key, which does not say what is wrong.
     if let Some(library) = library(&located.shown, &text) {
         return Err(LoadError::Library { path: located.shown.clone().into(), library: Box::new(library) });
     }
     let root = Sha256::digest(&text);
+    // `shown` is relative to the directory of the command; what is taken over has to be shown from there, too.
     let here = located.path.ancestors().find(|above| above.join(&located.shown) == located.path);
     let here = here.unwrap_or(&located.root).to_owned();
     let mut fetch = |reference: &Reference<'_>| fetch(reference, located, &here);
@@ -702,6 +720,7 @@ fn file(located: &Located) -> Result<(PathBuf, String), LoadError> {
         return Ok((copy.file(), copied(&copy, located)?));
     }
     let path = resolved(&located.path);
+    // Before it is opened: neither the content nor an error may tell what lies outside.
     if !located.reach.holds(&path) {
         return Err(LoadError::Outside { path: located.shown.clone().into() });
     }
@@ -711,6 +730,7 @@ fn file(located: &Located) -> Result<(PathBuf, String), LoadError> {
 /// Returns the digest of a definition: of the bytes of its file, or of the digests of all its files in the order in
 /// which they are asked for.
 fn digest(root: &[u8], sources: &Sources) -> String {
+    // The first source is the loop file, whose digest was made of all its bytes, a byte order mark included.
     let mut others = sources.iter().skip(1).peekable();
     if others.peek().is_none() {
         return text::hex(root);
@@ -761,6 +781,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
     let beside = reference.from.parent().unwrap_or(Path::new(".")).join(name);
     let named = ancestors(root).into_iter().map(|root| root.join(DIRECTORY).join(name));
     let places: Vec<PathBuf> = match reference.kind {
+        // Joined to a directory, an empty name would be that directory.
         _ if name.as_os_str().is_empty() => Vec::new(),
         ReferenceKind::Parent => std::iter::once(beside).chain(named).collect(),
         ReferenceKind::Library => vec![beside],
@@ -771,6 +792,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
         std::iter::once(place.clone()).chain(EXTENSIONS.map(|extension| with(place, extension)))
     });
     let found = candidates.find(|path| path.exists() && !path.is_dir());
+    // What is missing is named by the place where it is looked for first.
     let Some(path) = found.as_ref().or(places.first()) else {
         return Err(Explanation::new("it has no name"));
     };
@@ -799,6 +821,7 @@ fn fetch(reference: &Reference<'_>, located: &Located, cwd: &Path) -> Result<Fet
             .map(taken)
             .ok_or_else(|| Explanation::new(format!("there is no `{}`", shown(path, cwd))));
     };
+    // A path can lead to a copy as well as its name does, and must not get around the lock file.
     if let Some(copy) = CopiedFile::at(&path) {
         return fetched(&copy, located, cwd);
     }
@@ -851,6 +874,7 @@ fn fetched(copy: &CopiedFile, located: &Located, cwd: &Path) -> Result<Fetched, 
 /// Reads a file of a copy for a loop.
 fn copied(copy: &CopiedFile, located: &Located) -> Result<String, LoadError> {
     let text = read(&copy.file(), &located.unsaved)?;
+    // What is compared is the text that will be used, so nothing can be put in its place in between.
     copy.check(&text, located.copies)?;
     Ok(text)
 }
@@ -864,6 +888,7 @@ fn with_help(error: &CopyError) -> String {
 fn leads_out(reference: &Reference<'_>, path: &Path, root: &Path) -> bool {
     let loops = root.join(DIRECTORY);
     let is_below = |path: &Path| {
+        // By its name or with its links followed, since `.loops` itself may be a link.
         place::named(path).starts_with(place::named(&loops)) || resolved(path).starts_with(resolved(&loops))
     };
     without_extension(reference.name).is_none() && is_below(reference.from) && !is_below(path)
@@ -897,15 +922,18 @@ pub(crate) fn decode_with(
     path: &Path,
     fetch: &mut Fetch<'_>,
 ) -> Result<Loaded, Box<Rejected>> {
+    // Editors on Windows write a byte order mark, which would become a part of the first key.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut sources = Sources::default();
     let file = sources.add(shown, text);
     let mut findings = Diagnostics::default();
     let tree = resolve::parse(text, file, path, &mut findings);
     let is_loop =
+        // A file that cannot be parsed counts as a loop, so that its errors are not held back.
         tree.as_ref().is_none_or(|tree| fragments::KEYS_OF_LOOPS.iter().any(|key| tree.get(key).is_some()));
     let resolved = tree.map(|tree| resolve::resolve(tree, path, &mut sources, fetch, &mut findings));
     let definition = resolved.as_ref().and_then(|resolved| decode_tree(resolved, &mut findings));
+    // Only what comes from elsewhere can be met twice, and to compare findings their places have to be looked up.
     if let Some(resolved) = resolved.as_ref().filter(|resolved| resolved.composed) {
         findings = once_each(findings, &sources, &resolved.tree);
     }

@@ -16,6 +16,7 @@ pub(super) fn refuse_nothing(schema: &mut Value) {
     let mut done = BTreeSet::new();
     while let Some(name) = open.pop_first() {
         if let Some(record) = schema[DEFINITIONS].get_mut(&name)
+            // Records may refer to each other in a circle.
             && done.insert(name)
         {
             narrow(record, &mut open);

@@ -55,10 +55,12 @@ fn empty(tree: &Node, out: &mut Diagnostics) {
                 out.push(Diagnostic::error("empty-promise", place, message).help(help(key)));
             }
         } else if STATES.contains(&key.as_str()) {
+            // Names of states are passed over, because a state may well be called `reuse`.
             for state in entries(value) {
                 empty(&state.value, out);
             }
         } else if !NAMED_BY_AUTHOR.contains(&key.as_str()) {
+            // Not below names of the author's own: a variable called `sandbox` promises nothing.
             empty(value, out);
         }
     }
@@ -127,6 +129,7 @@ pub fn first_key<'n>(tree: &'n Node) -> Option<&'n str> {
 
 /// Returns the promise that a key is meant to be.
 pub fn meant(key: &str) -> Option<&'static str> {
+    // `Sand-Box` and `sand_box` are meant alike.
     let letters: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
     let letters = letters.to_ascii_lowercase();
     // Other settings have names like `resume`, so no more than one slip.

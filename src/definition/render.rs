@@ -62,6 +62,7 @@ fn draw(
         Severity::Warning => Level::WARNING,
         Severity::Error => Level::ERROR,
     };
+    // Messages quote the file, which may hold sequences that a terminal would obey.
     let message = screen(&finding.message);
     let mut group = Group::with_title(level.primary_title(&*message).id(finding.code));
     let related = finding

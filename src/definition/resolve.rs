@@ -28,6 +28,7 @@ use crate::base::path::DocPath;
 use crate::base::text::{listed_in_part, up_to};
 
 /// A definition is made of at most this many files.
+// Each file can name others, so without a bound a stranger's loop could go on reading for ever.
 const MAX_FILES: usize = 50;
 
 /// Together they have at most this many bytes.
@@ -133,6 +134,7 @@ pub(super) fn parse(text: &str, file: FileId, path: &Path, out: &mut Diagnostics
     } else if file != FileId(0)
         && let Some(copy) = CopiedFile::at(path)
     {
+        // Merged into another file, names would be looked up beside that one; the loop file itself keeps its place.
         rename_loops(&mut tree, |name| Some(copy.within(name)));
     }
     Some(tree)
@@ -191,6 +193,7 @@ impl Resolver<'_, '_> {
         let mut chain = vec![(self.paths[0].clone(), name)];
         let mut tree = self.inherit(tree, &mut chain);
         self.misspelt(&mut tree);
+        // Before anything is expanded: each item becomes at least one state.
         self.short_forms(&mut tree);
         self.flow(&mut tree);
         let mut tree = self.paradigm(tree);
@@ -211,6 +214,7 @@ impl Resolver<'_, '_> {
             }
         }
         self.unused(&library);
+        // Last, because parents, fragments and forms may bring keys of the classic dialect.
         classic::translate(&mut tree, self.out);
         tree
     }
@@ -239,6 +243,7 @@ impl Resolver<'_, '_> {
         let before = self.copied;
         self.copied = before.and(CopyCost::of(node));
         let within = |cost: CopyCost| cost.values <= MAX_COPIED && cost.bytes <= MAX_COPIED_TEXT;
+        // The limit is reported once, at the copy that crossed it.
         if !within(self.copied) && within(before) {
             let message = "the loop becomes too large with all that it takes from elsewhere";
             let finding = error("limit", span, message);
@@ -257,12 +262,14 @@ impl Resolver<'_, '_> {
     ) -> Result<(PathBuf, Option<Node>), Explanation> {
         let fetched = self.fetched(kind, name, span)?;
         if let Some(known) = self.read.get(&fetched.path) {
+            // A file that was read before is copied again, which has to be paid for like the first time.
             let known = known.clone().filter(|tree| self.pay(tree, span));
             return Ok((fetched.path, known));
         }
         let (file, text) = self.source(&fetched)?;
         let mut found = Diagnostics::default();
         let tree = parse(text, file, &fetched.path, &mut found);
+        // The parser reports bytes of the text that it read; without a file they would mean those of the loop file.
         let at = |place: FindingPlace| match place {
             FindingPlace::Bytes(range) => FindingPlace::At(Span { file, range }),
             FindingPlace::File => FindingPlace::At(Span { file, range: 0..0 }),
@@ -283,6 +290,7 @@ impl Resolver<'_, '_> {
             self.push(finding);
         }
         let tree = tree.filter(|tree| matches!(tree.value, NodeValue::Map(_)));
+        // Also a file that is unusable, so that its errors are reported once.
         self.read.insert(fetched.path.clone(), tree.clone());
         Ok((fetched.path, tree))
     }
@@ -314,6 +322,7 @@ impl Resolver<'_, '_> {
 
     /// Lays a loop over the one it inherits from, and that one over its own, as long as there is one.
     fn inherit(&mut self, mut tree: Node, chain: &mut Vec<(PathBuf, String)>) -> Node {
+        // Before the merge, in which an empty value would quietly take away what the parent promises.
         promises::in_vain(&tree, self.out);
         let name: Option<String> = self.value(&tree, &DocPath::root().key("from"));
         let taken = take(&mut tree, "from");
@@ -323,6 +332,7 @@ impl Resolver<'_, '_> {
         let way = |last: &str| {
             let names = chain.iter().map(|(_, name)| name.as_str()).chain([last]);
             let mut names: Vec<_> = names.collect();
+            // A chain may have fifty files; its two ends say where it comes from and where it broke.
             if names.len() > 8 {
                 names.splice(4..names.len() - 3, ["…"]);
             }
@@ -512,6 +522,7 @@ impl Resolver<'_, '_> {
     fn text_file(&mut self, name: &str, span: &Span) -> Result<Node, Explanation> {
         let fetched = self.fetched(ReferenceKind::Text, name, span)?;
         let (file, whole) = self.source(&fetched)?;
+        // A file ends with a line end that its author did not mean as part of the text.
         Ok(text(&Span { file, range: 0..whole.len() }, whole.trim_end()))
     }
 
@@ -592,6 +603,7 @@ impl Resolver<'_, '_> {
         }
         let parameters = self.value(written, &DocPath::root().key("parameters")).unwrap_or_default();
         let mut state = written.clone();
+        // It says what the fragment is, and not the state that takes it over.
         take(&mut state, "description");
         let written = take(&mut state, "parameters").map(|entry| entry.value);
         if let Some(nested) = take(&mut state, "fragment") {
@@ -610,6 +622,7 @@ impl Resolver<'_, '_> {
             library.iter().filter(|(_, written)| matches!(written.read, FileReading::Unasked))
         {
             let of_program = |(library, _): &(String, Span)| is_builtin(library);
+            // Our own libraries are not for the author of this loop to mend.
             if written.library.as_ref().is_some_and(of_program) {
                 continue;
             }
@@ -667,6 +680,7 @@ impl Resolver<'_, '_> {
             self.complete = false;
             return;
         };
+        // Read for the first state that asks and kept, so that a mistake in it is not told for every state.
         if matches!(written.read, FileReading::Unasked) {
             written.read = self.read_fragment(&name, &written.value);
         }
@@ -711,6 +725,7 @@ impl Resolver<'_, '_> {
                 None => self.unknown_parameter(binding, name, fragment),
             }
         }
+        // A value that was refused counts as given: that it is wrong was reported already.
         let is_given = |wanted: &str| with.is_some_and(|with| with.value.get(wanted).is_some());
         for (known, parameter) in fragment.parameters.iter().filter(|(known, _)| !is_given(known.as_str())) {
             let written = fragment.written.as_ref().and_then(|written| written.get(known.as_str()));
@@ -745,12 +760,14 @@ impl Resolver<'_, '_> {
 
     /// Checks the type of a value, where it is known.
     fn bound(&mut self, binding: &Entry, name: &VarName, parameter: &Parameter) -> Option<Entry> {
+        // What a template becomes is known only in the run.
         let is_open = binding.value.as_scalar().is_some_and(|scalar| scalar.text.contains("${"));
         if is_open {
             return Some(binding.clone());
         }
         match parameter.convert(name, &binding.value.to_json()) {
             Ok(value) => {
+                // `"3"` for an integer has to become the number, or else it would be a text wherever the parameter is inserted.
                 let mut binding = binding.clone();
                 if let NodeValue::Scalar(scalar) = &mut binding.value.value
                     && !value.is_string()

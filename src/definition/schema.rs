@@ -330,6 +330,7 @@ impl Decode for Fragments {
         let mut fragment = State::object_schema(definitions);
         fragment["description"] = "A partial state.".into();
         let shorthand = Shorthand::object_schema(definitions);
+        // `fragment` is left out: a fragment cannot inherit from another one.
         for key in ["with", "check_condition"] {
             fragment["properties"][key] = shorthand["properties"][key].clone();
         }
@@ -516,6 +517,7 @@ pub enum StallAction {
 impl Decode for StallAction {
     fn decode(node: &Node, path: &DocPath, out: &mut Diagnostics) -> Option<Self> {
         match node.as_scalar() {
+            // The word wins over a state of this name, which a stall can then not lead to.
             Some(scalar) if scalar.text == "stop" => Some(Self::Stop),
             _ => Early::decode(node, path, out).map(Self::Go),
         }
@@ -591,11 +593,13 @@ impl Parameter {
         let wrong = |expected: &str| {
             Err(Explanation::new(format!("the parameter `{name}` must be {expected}, and `{value}` is not")))
         };
+        // Texts come from command lines and from outputs, often with blanks or a line end around them.
         let text = value.as_str().map(str::trim);
         match self.kind {
             ParameterType::String | ParameterType::Path => match value {
                 Value::String(_) => Ok(value.clone()),
                 Value::Number(_) | Value::Bool(_) => Ok(json!(value.to_string())),
+                // Among values that are handed over, `null` is an empty text, and an empty text is not a path.
                 Value::Null if self.kind == ParameterType::String => Ok(json!("")),
                 Value::Null | Value::Array(_) | Value::Object(_) => wrong("a text"),
             },
@@ -610,6 +614,7 @@ impl Parameter {
                 _ => wrong("a number"),
             },
             ParameterType::Boolean => match (text, value) {
+                // A command line has only texts, in which people write a truth value in any of these ways.
                 (Some("true" | "yes" | "1"), _) => Ok(json!(true)),
                 (Some("false" | "no" | "0"), _) => Ok(json!(false)),
                 (None, Value::Bool(_)) => Ok(value.clone()),

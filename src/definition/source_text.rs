@@ -38,6 +38,7 @@ impl Sources {
         let text = text.into();
         let ends = text.bytes().enumerate().filter(|(at, byte)| *byte == b'\n' && at + 1 < text.len());
         let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        // A definition is made of at most fifty files, so the numbers do not run out.
         let id = u16::try_from(self.0.len()).unwrap_or(u16::MAX);
         self.0.push(SourceFile { name: name.into(), text, lines });
         FileId(id)
@@ -101,6 +102,7 @@ impl Sources {
         let wanted = wanted.lines().next().filter(|line| !line.trim().is_empty())?;
         let before = text.match_indices(wanted).take_while(|(at, _)| *at < range.start).count();
         text.match_indices(wanted).nth(before).filter(|(at, _)| *at == range.start)?;
+        // In a folded text, a line end may have become a blank, and the count of a part with it.
         let same_count = text.matches(wanted).count() == written.matches(wanted).count();
         let (found, _) = same_count.then(|| written.match_indices(wanted).nth(before)).flatten()?;
         let start = node.span.range.start + found;

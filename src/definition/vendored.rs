@@ -39,6 +39,7 @@ pub const WITHIN: char = '#';
 const VERSION: u32 = 1;
 
 /// The most bytes of a lock file.
+// Room for tens of thousands of files. A pull request of a stranger can bring this file, so reading it has a bound.
 const MAX_LOCK: u64 = 4 * read::MIB;
 
 /// Why a text does not name a file of a repository.
@@ -64,11 +65,13 @@ fn check_shared(text: &str) -> Result<(), SharedNameError> {
         return Err(SharedNameError::Form);
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    // No repository on GitHub has a longer name.
     let is_part = |part: &str| !part.is_empty() && part.len() <= 100 && part.chars().all(is_plain);
     if !is_part(owner) || !is_part(name) {
         return Err(SharedNameError::Repository);
     }
     RelativePath::parse(text).map_err(|error| SharedNameError::Path(error.to_string()))?;
+    // People decide by this path whether to trust the file, so it has to read as what it is.
     if let Some(turn) = path.chars().find(|c| is_direction(*c) || *c == WITHIN) {
         return Err(SharedNameError::Path(format!("a path from elsewhere cannot contain {turn:?}")));
     }
@@ -298,6 +301,7 @@ impl CopiedFile {
             Naming::Parent => beside.into_iter().chain(in_loops).collect(),
             Naming::Library => beside.into_iter().collect(),
             Naming::Text => beside.into_iter().chain(at_top).collect(),
+            // As in a project, where `.loops` comes before the directory of the caller.
             Naming::Loop => in_loops.chain(beside).chain(at_top).collect(),
         };
         if bare.is_empty() {
@@ -319,6 +323,7 @@ impl CopiedFile {
     /// Compares the text of the file with the one that was added.
     pub fn check(&self, text: &str, copies: Copies) -> Result<(), CopyError> {
         let shown = self.shown();
+        // `.loops` itself may be a link; one below it could bring in any file, and is refused even where edits are accepted.
         let home = resolved(&self.loops).join(VENDOR).join(&self.repository).join(&self.path);
         if resolved(&self.file()) != home {
             return Err(CopyError::Link(shown));
@@ -455,6 +460,7 @@ impl LockFile {
             if !one.files.contains_key(name.path()) {
                 return Some(format!("`{shown}` is not among its own files"));
             }
+            // `update` writes to these paths and removes them, so none may lead out of the copy.
             let paths = one.files.keys().chain(one.merged.keys());
             if let Some(path) = paths.into_iter().find(|path| RelativePath::parse(path).is_err()) {
                 return Some(format!("`{}` is not a path inside a repository", one_line(path, 200)));
@@ -480,6 +486,7 @@ impl LockFile {
             self.loops.iter().filter(|one| one.name().is_ok_and(|name| name.repository() == repository));
         // Several loops of a repository may have brought the same file.
         let wanted: Vec<Sum> = of_repository.filter_map(|one| one.digest(path)).collect();
+        // Where two loops want different digests, no text can be right for both, and the file counts as edited.
         (!wanted.is_empty()).then(|| wanted.iter().all(|wanted| *wanted == digest))
     }
 }
@@ -499,6 +506,7 @@ pub fn name_within(text: &str) -> Option<(&str, &str)> {
 
 /// Tells whether a text is the whole id of a commit.
 fn is_commit(text: &str) -> bool {
+    // SHA-1 and SHA-256, the two formats of git.
     matches!(text.len(), 40 | 64) && text.bytes().all(crate::base::text::is_hex)
 }
 

@@ -79,6 +79,7 @@ fn limit(place: FindingPlace, message: &str) -> Diagnostic {
 }
 
 fn is_printable(c: char) -> bool {
+    // What YAML 1.2 counts as printable; U+0085 is its one control character beyond ASCII.
     !c.is_control() || matches!(c, '\n' | '\r' | '\t' | '\u{85}')
 }
 
@@ -92,6 +93,7 @@ fn unprintable((at, c): (usize, char)) -> Diagnostic {
 
 /// Counts a text as one value, and each of its expressions as one more.
 pub(super) fn cost(text: &str) -> usize {
+    // Each expression becomes a part of a template and perhaps a finding, so a text full of them is not one cheap value.
     1 + text.matches("${").count()
 }
 
@@ -153,6 +155,7 @@ struct Weight {
 }
 
 impl Weight {
+    // Recursion is safe here: no tree gets deeper than `MAX_DEPTH`.
     fn of(node: &Node) -> Self {
         let sum = |children: &mut dyn Iterator<Item = (usize, &Node)>| {
             children.fold(Self { nodes: 1, bytes: 0, depth: 1 }, |sum, (key, child)| {
@@ -257,6 +260,7 @@ impl YamlReader<'_, '_> {
             | ("float", ScalarValue::Float(_) | ScalarValue::Int(_))
             | ("bool", ScalarValue::Bool(_))
             | ("null", ScalarValue::Null) => true,
+            // `check_tag` has refused any other tag already.
             (other, _) => !matches!(other, "int" | "float" | "bool" | "null"),
         };
         if fits {
@@ -283,6 +287,7 @@ impl YamlReader<'_, '_> {
     }
 
     fn alias(&mut self, anchor: usize, range: Range<usize>) -> Result<(), Fatal> {
+        // An anchor is kept when its value is complete, and the parser refuses unknown names, so this one is still open.
         let Some(Weight { nodes, bytes, depth }) = self.anchors.get(&anchor).map(|anchor| anchor.weight)
         else {
             return Err(Box::new(Diagnostic::error(
@@ -291,6 +296,7 @@ impl YamlReader<'_, '_> {
                 "an alias cannot stand inside the value it names",
             )));
         };
+        // Depth and cost are checked before anything is cloned, or else a bomb would be in memory when it is found.
         if self.open.len() + depth > MAX_DEPTH {
             return Err(self.too_deep(range));
         }
@@ -460,6 +466,7 @@ impl YamlReader<'_, '_> {
         while rest.starts_with(['&', '!']) {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
             rest = rest[end..].trim_start();
+            // A comment may stand on the lines between an anchor and its value.
             while rest.starts_with('#') {
                 rest = rest.split_once('\n').map_or("", |(_, rest)| rest.trim_start());
             }
@@ -476,6 +483,7 @@ impl YamlReader<'_, '_> {
         let mut at = 1;
         while at < bytes.len() {
             match bytes[at] {
+                // Double quotes escape with a backslash, single ones by being doubled.
                 b'\\' if quote == b'"' => at += 1,
                 byte if byte == quote && quote == b'\'' && bytes.get(at + 1) == Some(&b'\'') => at += 1,
                 byte if byte == quote => return range.start..range.start + at + 1,
@@ -521,8 +529,10 @@ impl MappingKey {
             out.push(finding.help("a text that begins with `[` or `{` needs quotes"));
             return Self { text: String::new(), span, is_merge: false, dropped: true };
         };
+        // In quotes, `<<` is a key like any other, as it is for other readers of YAML.
         let is_merge = scalar.text == "<<" && scalar.style == ScalarStyle::Plain;
         let first = match map.seen.get(&scalar.text) {
+            // A second `<<` is left to `merge`, which can say what to write instead.
             Some(index) if !is_merge => Some(map.entries[*index].key_span.range.clone()),
             _ => None,
         };
@@ -592,6 +602,7 @@ struct CharOffsets<'t> {
     marks: Vec<usize>,
 }
 
+// A lookup walks over at most 63 characters, and the marks take an eighth of the memory of the text.
 const STRIDE: usize = 64;
 
 impl<'t> CharOffsets<'t> {
@@ -676,6 +687,7 @@ fn explain(info: &str) -> (String, Option<&'static str>) {
         "while parsing a node, did not find expected node content" => {
             ("a value is expected here", Some("a text that begins with a special character needs quotes"))
         }
+        // The words of the parser are better than none.
         other => (other, other.contains("plain scalar").then_some(quotes)),
     };
     (message.to_owned(), help)

@@ -113,6 +113,7 @@ impl Abilities {
 
     fn value(&mut self, name: &str, value: &Value) {
         let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        // An empty value waits for one from the command line and adds nothing to a command by itself.
         if !shown.is_empty() {
             self.add(AbilityKind::Value, format!("{name}: {shown}"));
         }
@@ -122,9 +123,11 @@ impl Abilities {
         match action {
             Action::Shell(shell) => {
                 let text = shell.text.source().trim_end();
+                // A shell reads the environment without any template, so that the text itself has to be searched.
                 for name in shell_variables(text) {
                     self.add(AbilityKind::Environment, name);
                 }
+                // That a usual shell runs it says nothing about what a command can do.
                 let is_usual = matches!(shell.shell.first().map(String::as_str), Some("bash" | "sh"));
                 let with = if is_usual { String::new() } else { format!("{}: ", shell.shell.join(" ")) };
                 self.add(AbilityKind::Command, format!("{with}{text}"));
@@ -138,6 +141,7 @@ impl Abilities {
             Action::Learning(learning) => self.add(AbilityKind::Prompt, learning.shown.source()),
             Action::SubLoop(SubLoopAction { name, .. }) => {
                 let name = name.source();
+                // ll-loop put the copy in front of the name; the author wrote only the name.
                 self.add(AbilityKind::Loop, name_within(name).map_or(name, |(_, name)| name));
             }
             Action::Board(_) => {}

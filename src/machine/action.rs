@@ -215,6 +215,7 @@ impl Action {
 
     /// Returns the verdict that it came to itself with this end, and the word for that in events.
     pub fn decided(&self, seen: &Observation) -> Option<(&'static str, Verdict)> {
+        // A person who edits the text leaves the new one as output, and one who approves leaves none.
         let is_edited = !seen.stdout.without_line_end().is_empty();
         match self {
             Self::Approval(_) => Some((
@@ -237,6 +238,7 @@ impl Action {
     pub fn alias(&self, verdict: &str) -> Option<&'static str> {
         match (self, verdict) {
             (Self::Approval(_), "edit") => Some("yes"),
+            // A question that is not answered in time was not approved.
             (Self::Approval(_), "timeout") | (Self::Learning(_), "blocked") => Some("no"),
             (
                 Self::Approval(_)
@@ -328,6 +330,7 @@ impl Action {
     /// Bounds it by the time that is usual for its kind, where nothing else does. A command line has the whole run.
     #[must_use]
     pub fn within_standard_time(mut self) -> Self {
+        // An agent or a server that hangs would otherwise hold a job until its deadline.
         let (setting, usual) = match &mut self {
             Self::Prompt(prompt) => (&mut prompt.setting, Duration::from_hours(1)),
             Self::Tool(tool) => (&mut tool.setting, Duration::from_secs(30)),
@@ -470,6 +473,7 @@ impl Action {
             Self::Shell(shell) => &shell.setting,
             Self::Prompt(prompt) => &prompt.setting,
             Self::Tool(tool) => &tool.setting,
+            // `timeout` is one of the ways in which a sub-loop ends, and a person may always be late.
             Self::SubLoop(_) | Self::Approval(_) => return true,
             Self::Learning(learning) => &learning.setting,
             Self::Board(_) => return false,
@@ -516,6 +520,7 @@ impl Action {
                     .filter_map(|(key, text)| Some((format!("learning.{key}"), text.as_ref()?)));
                 targets.chain(others).chain(learning.setting.templates()).collect()
             }
+            // Which operation it is must be known when the loop is compiled, so its text is not a template.
             Self::Board(board) => {
                 let params = board.params.iter();
                 params.map(|(name, template)| (format!("params.{name}"), template)).collect()

@@ -33,6 +33,7 @@ pub(super) fn check_state(state: &State, path: &DocPath, problems: &mut Diagnost
     if let Some(written) = &state.approvers {
         check(written, &path.key("approvers"), problems);
     }
+    // A terminal cannot ask, since its action cannot be a question.
     if state.action_type == Some(ActionType::HumanApproval) && !state.terminal {
         return;
     }
@@ -53,6 +54,7 @@ pub(super) fn check_loop(definition: &Loop, is_whole: bool, problems: &mut Diagn
     let path = DocPath::root().key("approvers");
     check(written, &path, problems);
     let asks = |state: &State| state.action_type == Some(ActionType::HumanApproval);
+    // In a file that was not read whole, the state that asks may be what is missing.
     if is_whole && !definition.states.values().any(asks) {
         let place = FindingPlace::Key(path);
         let message = "`approvers` is for questions, and no state of this loop asks anybody";
@@ -74,6 +76,7 @@ fn check(written: &schema::Approvers, path: &DocPath, problems: &mut Diagnostics
         let message = format!("`{}` is not a team", one_line(team, 60));
         wrong("teams", message, "write the organisation and the team: `teams: [acme/release]`");
     }
+    // Servers ignore case in the names of accounts, so `Ada` and `ada` are one.
     let mut users: Vec<String> = written.users.iter().map(|user| user.to_lowercase()).collect();
     users.sort();
     users.dedup();
@@ -87,6 +90,7 @@ fn check(written: &schema::Approvers, path: &DocPath, problems: &mut Diagnostics
 
 /// Tells whether a text can be the name of an account on GitHub, Gitea, Forgejo or GitLab.
 fn is_account(name: &str) -> bool {
+    // Apps on GitHub act by accounts with this ending.
     let name = name.strip_suffix("[bot]").unwrap_or(name);
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.len() <= 255

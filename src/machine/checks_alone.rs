@@ -19,6 +19,7 @@ impl Machine {
             step.is_check && matches!(step.action, Some(Action::Shell(_))) && step.evaluate.is_some()
         };
         let checks: Vec<&Step> = self.steps.iter().filter(|step| states.contains(&step.name)).collect();
+        // A name that no step has, because it is an end or is gone, cannot be asked.
         if checks.is_empty() || checks.len() != states.len() || !checks.iter().all(may_be_made) {
             return None;
         }
@@ -39,6 +40,7 @@ impl Machine {
             initial: Target::Step(StepId(0)),
             steps: steps.collect(),
             ends: vec![end("passed", Meaning::Success), end("refused", Meaning::Failure)],
+            // Whatever could lead away from the checks or begin them again is left out.
             maintain: None,
             fallback: Fallback::default(),
             stall: None,

@@ -120,6 +120,7 @@ impl<'d> Compiler<'d> {
         let (mut steps, mut ends) = (Vec::new(), Vec::new());
         for (name, state) in &definition.states {
             let path = states.key(name.as_str());
+            // Targets and counts of this state may be made of them.
             self.params.clone_from(&state.param);
             if state.terminal {
                 ends.push(self.end(name, state, &path));
@@ -127,6 +128,7 @@ impl<'d> Compiler<'d> {
                 steps.push(step);
             }
         }
+        // What follows belongs to the whole loop, which has no parameters of a fragment.
         self.params.clear();
         self.parameters();
         let initial = self.state(&definition.initial, &root.key("initial"));
@@ -192,6 +194,7 @@ impl<'d> Compiler<'d> {
         machine.referred = referred(&machine);
         machine.repeating = graph::repeating(&machine);
         reusable::check(&machine, &mut self.problems);
+        // What is missing might be what a name refers to, so of the rest only names that are wrong everywhere are reported.
         if self.is_whole {
             self.problems.extend(unknown_names::unknown(&machine));
         } else {
@@ -226,6 +229,7 @@ impl<'d> Compiler<'d> {
         }
         let limit = self.count(&definition.max_iterations, &root.key("max_iterations"));
         LoopLimits {
+            // A cap that is known only when the run begins is checked as the usual one.
             iterations: Cap { limit: limit.unwrap_or(schema::STANDARD_ITERATIONS), handler: iterations },
             steps: self
                 .optional_count(definition.max_steps.as_ref(), &root.key("max_steps"))
@@ -302,6 +306,7 @@ impl<'d> Compiler<'d> {
         };
         for (at, state) in artifact.on.iter().enumerate() {
             let path = DocPath::root().key("artifact_output").key("on").index(at);
+            // These names are written as they are: they cannot be made of values.
             if let Some(Target::Step(_)) = self.named(state, &Field::Literal(()), &path) {
                 let message = format!("`{state}` is not terminal, so nothing is copied there");
                 self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Value(path), message));
@@ -398,6 +403,7 @@ impl<'d> Compiler<'d> {
             let message = format!("`{key}` has no effect in the terminal state `{name}`");
             self.problems.push(Diagnostic::warning("no-effect", FindingPlace::Key(path.key(key)), message));
         }
+        // Without the usual time of its kind: the action of a terminal has a minute, whatever it is.
         let closing = self.action(state, path).filter(Action::can_close);
         self.idle_sandbox(state, closing.as_ref(), path);
         End {
@@ -457,9 +463,11 @@ impl<'d> Compiler<'d> {
             phase: state.phase,
             action,
             evaluate,
+            // Given up only here, so that everything else of a state without a way out was looked at.
             routes: routes?,
             capture: match (&state.capture, state.capture_exit) {
                 (Some(name), _) => Some(name.clone()),
+                // Every name of a state can be the name of a capture: both are checked by the same rule.
                 (None, true) => VarName::parse(name.as_str()).ok(),
                 (None, false) => None,
             },
@@ -518,6 +526,7 @@ impl<'d> Compiler<'d> {
     /// A parameter that was not given has no value in any run.
     fn params(&mut self, step: &Step, path: &DocPath) {
         for (key, template) in step.templates() {
+            // `templates` gives keys as people write them, with dots between their parts.
             let at = key.split('.').fold(path.clone(), |path, key| path.key(key));
             for expression in template.expressions().filter(|e| e.namespace == Namespace::Param) {
                 if key.starts_with("param.") {
@@ -783,6 +792,7 @@ impl<'d> Compiler<'d> {
     }
 
     fn tool(&mut self, tool: Template, state: &State, setting: ActionSetting, path: &DocPath) -> Action {
+        // A name that is made of a template can be checked only in the run.
         if let Some(name) = tool.as_literal() {
             let parts: Vec<_> = name.trim().split('/').collect();
             if parts.len() != 2 || parts.iter().any(|part| part.is_empty()) {
@@ -867,6 +877,7 @@ impl<'d> Compiler<'d> {
             match word.as_str() {
                 "_" => otherwise = target,
                 "_error" => error = target,
+                // As a verdict, a misspelt `_error` would quietly never come.
                 _ if word.starts_with('_') => {
                     let message = format!("unknown route key `{word}`");
                     let help = "the special keys are `_` for any other verdict and `_error` for errors";
@@ -949,6 +960,7 @@ impl<'d> Compiler<'d> {
         let max = state.max_retries.as_ref();
         match (max, &state.on_retry_exhausted) {
             (Some(max), Some(_)) => Some(Retry {
+                // Where it is known only in the run, the loop is compiled once more before that, and any number will do here.
                 max: self.count(max, &path.key("max_retries")).unwrap_or(1),
                 exhausted: exhausted?,
                 codes: state.retryable_exit_codes.iter().map(|code| code.get()).collect(),
@@ -1065,6 +1077,7 @@ impl<'d> Compiler<'d> {
 
     fn named<T>(&mut self, name: &StateName, made: &Field<T>, path: &DocPath) -> Option<Target> {
         let found = self.targets.get(name).copied();
+        // The values of a draft are not those of the run, which may well lead to a state that exists.
         if found.is_none() && made.as_template().is_some() && self.values.are_draft() {
             return Some(self.open(made));
         }
@@ -1115,6 +1128,7 @@ impl<'d> Compiler<'d> {
         // A value that is written as it is never comes to be one of those that are told of.
         let source = template.map(Template::source).unwrap_or_default();
         let expressions = template.into_iter().flat_map(Template::expressions);
+        // Taken out for this look, because what is wrong is reported through `self`.
         let params = std::mem::take(&mut self.params);
         let mut named = expressions.filter(|expression| expression.namespace == Namespace::Param);
         let are_known = named.all(|expression| self.known_param(expression, &params, path));
@@ -1213,6 +1227,7 @@ fn misspelt(word: &str, state: &State) -> Option<String> {
         return None;
     }
     let of_others =
+        // Only where the state can give our word, or else the advice would name a verdict that never comes.
         OF_OTHERS.iter().find(|(other, meant)| *other == word && possible.iter().any(|one| one == meant));
     of_others.map(|(_, meant)| *meant).or_else(|| nearest(word, words())).map(str::to_owned)
 }

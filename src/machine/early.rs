@@ -72,6 +72,7 @@ impl<'v> EarlyValues<'v> {
         };
         let context = StartScope { context: &self.context, env: &NO_ENVIRONMENT };
         match template.render(&EarlyScope { context, params: Some(params) }) {
+            // A value from a command line or from another loop may have a line end behind it.
             Ok(text) => match T::from_text(text.trim()) {
                 Some(value) => EarlyValue::Known(value),
                 None if self.are_draft() => EarlyValue::Open,
@@ -79,6 +80,7 @@ impl<'v> EarlyValues<'v> {
             },
             Err(error) => match self.known {
                 KnownValues::Run(_) => EarlyValue::Missing(error),
+                // What the file does not give may come with the run.
                 KnownValues::Written | KnownValues::Draft => EarlyValue::Open,
             },
         }
@@ -89,6 +91,7 @@ impl<'v> EarlyValues<'v> {
 fn written(definition: &Loop) -> Map<String, Value> {
     let defaults = definition.parameters.iter();
     let defaults = defaults.filter_map(|(name, parameter)| Some((name, parameter.default.as_ref()?)));
+    // What comes later wins: `context` goes before the default of a parameter, as in a run.
     let all = defaults.chain(&definition.context);
     // An empty value is the usual sign for one that the command line has to give.
     let is_known = |value: &Value| !(value.is_null() || value == "" || needs_others(value));

@@ -70,6 +70,7 @@ pub fn explore(machine: &Machine, bound: usize) -> Exploration {
             walk.visit(Situation { at, verified, capped: false }, None);
         }
     }
+    // Made once for each step, to which the walk comes in several situations.
     let moves: Vec<Vec<Move>> = machine.steps().map(|(id, _)| moves(machine, id)).collect();
     let mut here = 0;
     while let Some(node) = walk.nodes.get(here).copied() {

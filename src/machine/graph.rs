@@ -105,6 +105,7 @@ pub(super) fn repeating(machine: &Machine) -> BTreeSet<StepId> {
             if at == *id {
                 return true;
             }
+            // Only states without work are passed through: with another one in between, the first does not come again by itself.
             if !works(at) && seen.insert(at) {
                 open.extend(next(at));
             }

@@ -10,6 +10,7 @@ pub(super) fn is_pure(text: &str) -> bool {
     // A redirection writes, whatever the command does.
     let redirects = text.contains(['<', '>']);
     let only_looks = |command: &SimpleCommand| {
+        // A word with an expansion in it has no value, and the command could then be anything.
         let values: Option<Vec<String>> = command.words.iter().map(|word| word.value.clone()).collect();
         values.is_some_and(|words| pure_check(&words).is_some())
     };
@@ -48,6 +49,7 @@ pub fn writes(text: &str) -> bool {
         // The number of a file descriptor may stand before the sign: `2>errors`.
         let target = text[token.range.clone()].trim_start_matches(|sign: char| sign.is_ascii_digit());
         let target = target.strip_prefix("&>").or_else(|| target.strip_prefix('>'));
+        // `>>` and `>|` write as well.
         let target = target.map(|target| target.trim_start_matches(['>', '|']).trim_start());
         matches!(token.kind, TokenKind::Redirection { .. })
             // Another descriptor, or a device, is not a file of the tree.
@@ -57,6 +59,7 @@ pub fn writes(text: &str) -> bool {
 }
 
 fn command_writes(command: &SimpleCommand) -> bool {
+    // A word that is put together in the run has no value here, and an empty one matches no program.
     let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("")).collect();
     match words.as_slice() {
         ["git", rest @ ..] => {

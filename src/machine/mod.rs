@@ -494,6 +494,7 @@ impl Step {
     /// Returns the call of an agent that this state makes for planned work; none for any other prompt.
     pub fn call(&self) -> Option<AgentCall<'_>> {
         let is_prompt = matches!(self.action, Some(Action::Prompt(_)));
+        // A command that tests has a role and a phase as well, and asks no agent.
         let role = self.role.as_ref().filter(|_| is_prompt)?;
         Some(AgentCall { role: role.as_str(), phase: self.phase? })
     }

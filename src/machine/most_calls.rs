@@ -12,6 +12,7 @@ pub fn bound(machine: &Machine) -> Option<CallBound> {
     if !machine.has_board() || !asks(Phase::Plan) || asking.iter().any(|step| step.phase.is_none()) {
         return None;
     }
+    // The largest number counts for all of them: the bound may be too high, but never too low.
     let retries = asking.iter().filter_map(|step| step.retry.as_ref()).map(|retry| retry.max);
     let calls = AgentCalls {
         reviews: asks(Phase::VerifyPlan),

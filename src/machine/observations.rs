@@ -79,6 +79,7 @@ pub fn matters(machine: &Machine, of: StepId, to: Target) -> bool {
             }
         };
         open.extend(edges.iter().filter(|edge| edge.from == at).map(|edge| (edge.to, has_acted)));
+        // From an end a run only begins again, and the step that it begins with leads to the handlers.
         if matches!(at, Target::Step(_)) {
             open.extend(anywhere.iter().map(|to| (*to, has_acted)));
         }

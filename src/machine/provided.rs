@@ -100,6 +100,7 @@ pub fn rebase(context: &mut Map<String, Value>, run_dir: &str) {
     // Only a directory that a run was given is moved: one of somebody's own stays where it is.
     if is_of_a_run(&old) && old != new {
         for value in context.values_mut() {
+            // Other variables may have been made of it.
             replace(value, &old, &new);
         }
     }

@@ -91,6 +91,7 @@ fn is_hermetic(machine: &Machine) -> bool {
     let is_confined = |action: &Action| match action {
         Action::Shell(shell) => shell.setting.sandbox.as_ref().is_some_and(hides),
         Action::SubLoop(_) | Action::Prompt(_) | Action::Learning(_) | Action::Tool(_) => false,
+        // They start no process that could read a file.
         Action::Board(_) | Action::Approval(_) => true,
     };
     let closing = machine.ends().filter_map(|(_, end)| end.closing.as_ref());

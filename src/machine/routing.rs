@@ -74,6 +74,7 @@ pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) 
         Routes::Always { next, on_error, on_timeout, .. } => {
             let (to, key) = match (ended, on_timeout, on_error) {
                 (ActionEnd::Late, Some(to), _) => (to, Some(Verdict::timeout())),
+                // An action that took too long has failed, too, so without a way for that it takes the way of errors.
                 (ActionEnd::Late | ActionEnd::Badly, _, Some(to)) => (to, Some(Verdict::error())),
                 _ => (next, None),
             };
@@ -92,6 +93,7 @@ pub fn way(machine: &Machine, step: &Step, verdict: &Verdict, ended: ActionEnd) 
 }
 
 /// How often in a row a state is entered again because its check could not judge.
+// As often as little-loops enters the state again.
 const MOST_UNJUDGED: u32 = 2;
 
 /// Returns the way back into a state whose check could not judge, and that names no way for that. It is taken a few times in a
@@ -123,6 +125,7 @@ pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Opti
 pub fn made_again(step: &Step, id: StepId, verdict: &Verdict, before: u32, is_known: bool) -> Option<WayOut> {
     let flaky = step.flaky?;
     let is_due = (is_known || flaky.always) && before < flaky.again;
+    // What could not be judged has entries of its own and says nothing about wavering.
     let failed = step.observes(verdict) == Observes::Failing && !verdict.is_unjudged();
     (is_due && failed).then(|| WayOut {
         to: Target::Step(id),
@@ -158,6 +161,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
     let is_missing_tool = verdict.as_str() == "not_found" && calls_tool(step);
     let is_failure = verdict.is_error() || verdict.is_timeout() || verdict.is_unjudged() || is_missing_tool;
     let named = |verdict: &Verdict| own(verdict).or_else(|| own(&alias(step, verdict)?));
+    // `no_uncertain` goes where `no` does, unless it has a way of its own.
     if let Some(found) = named(verdict).or_else(|| named(&verdict.certain()?)) {
         return Some(as_said(found));
     }
@@ -188,6 +192,7 @@ fn by_verdict(machine: &Machine, step: &Step, verdict: &Verdict) -> Option<WayOu
     {
         return Some(WayOut { reason: Reason::Error, ..as_said((to, key)) });
     }
+    // Unlike an error, `blocked` is a word that was said, so `_` of the state comes before the way of the loop.
     let blocked = fallback.on_blocked.filter(|_| verdict.as_str() == "blocked");
     blocked.map(|to| as_said((to, RouteKey::Loop("on_blocked"))))
 }
@@ -346,6 +351,7 @@ pub fn departures(step: &Step) -> Vec<Departure> {
 /// Returns what stands for every word: those that have a route, `blocked`, which may have one in the loop, and one
 /// that fails and one that passes for all others.
 fn any_word<'v>(named: impl Iterator<Item = &'v Verdict>) -> Vec<Departure> {
+    // These two come with every judged state, whether it names them or not.
     let named = named.filter(|verdict| !verdict.is_error() && !verdict.is_timeout());
     let mut departures: Vec<_> =
         named.map(|verdict| Departure::of(verdict.as_str(), ActionEnd::Well)).collect();
@@ -378,6 +384,7 @@ pub struct Move {
 pub fn in_a_stall(machine: &Machine, one: &Move) -> Option<Target> {
     let to = machine.stall?.to?;
     let is_judged = one.way.as_ref().is_some_and(|way| way.key != RouteKey::Next);
+    // A stall never keeps a run from an end, and only visits that judge something count for it.
     (is_judged && !one.is_exhausted && matches!(one.to, Some(Target::Step(_)))).then_some(to)
 }
 
@@ -386,6 +393,7 @@ pub fn moves(machine: &Machine, id: StepId) -> Vec<Move> {
     let step = machine.step(id);
     let mut moves = Vec::new();
     for departure in departures(step) {
+        // Counts are not followed, so each way back is taken as at its first time, and each check as one that wavers.
         let again = unjudged(step, id, &departure.verdict, 0);
         if let Some(way) = again
             .or_else(|| repeated(step, id, &departure.verdict, 0))

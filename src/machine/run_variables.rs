@@ -135,6 +135,7 @@ pub fn resolve(
             errors.push(ContextError::UnknownParameter { name: name.clone(), nearest });
         }
     }
+    // Only now: the digest is that of the input that counts in the end.
     let input = raw.get(machine.input_key.as_str());
     if let Some((name, hash)) = given.provided.hash(input).filter(|(name, _)| !raw.contains_key(*name)) {
         free.push(name.to_owned());
@@ -190,6 +191,7 @@ pub fn convert(name: &VarName, parameter: &Parameter, value: &Value) -> Result<V
 }
 
 /// The longest chain of values that refer to each other.
+// Each value in a chain takes several frames of the stack.
 pub(super) const DEEPEST: usize = 256;
 
 struct ContextResolver<'a> {
@@ -210,6 +212,7 @@ impl ContextResolver<'_> {
             return Ok(());
         }
         let Some(raw) = self.raw.get(name) else {
+            // A value that is not there is reported when the text is rendered, with what is nearest to it.
             return Ok(());
         };
         if let Some(start) = self.open.iter().position(|open| open == name) {

@@ -35,6 +35,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
     let (check, target, using) = (own.get("check")?, own.get("toward")?, own.get("using")?);
     let given = |key: &str| own.get(key).filter(|node| !node.is_null());
     let tolerance = given("tolerance").cloned().unwrap_or_else(|| plain(&target.span, "0"));
+    // Without `previous`: the engine remembers the last number, and little-loops compared it with what `apply` printed.
     let mut judge = vec![
         to("type", "convergence", target),
         to("target", "${context.target}", target),

@@ -106,7 +106,9 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         });
     }
     states.push(decide(&read, own, items(written), &checks)?);
+    // Quoted for the shell: the reason names criteria, whose names are free texts.
     let reason = "printf 'LOOP_STOP: %s\\n' ${result.details.reason:shell}";
+    // The run is over with the printed signal. It goes on only where `signals` leaves `stop` out, and then to a failure.
     let tripped = vec![to("action", reason, written), to("next", "not_stopped", written)];
     states.push(entry("tripped", map(&written.span, tripped)));
     let failed = vec![entry("terminal", plain(&written.span, "true")), to("outcome", "failure", written)];

@@ -62,6 +62,7 @@ fn name(goal: &str) -> String {
             if c.is_alphanumeric() {
                 c
             } else if c == '\'' {
+                // `don't` becomes `dont`; a blank in its place would make two words of it.
                 '\u{0}'
             } else {
                 ' '
@@ -71,6 +72,7 @@ fn name(goal: &str) -> String {
         .collect();
     let mut slug = String::from("goal");
     for word in kept.split_whitespace() {
+        // With the hyphen, `goal-` and 50 characters at most, as in little-loops.
         if slug.chars().count() + word.chars().count() > 54 {
             break;
         }

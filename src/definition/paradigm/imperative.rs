@@ -50,6 +50,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
         (Some(condition), None) => {
             let at = own.get("condition")?;
             let mut judge = condition.0.clone();
+            // The condition is about the first step unless it names another one.
             if judge.get("source").is_none() {
                 put(&mut judge, entry("source", text(&at.span, "step_0")));
             }

@@ -126,6 +126,7 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
         return Expanded::Plain;
     };
     let Some(paradigm) = Paradigm::decode(word, &at, out) else {
+        // Without a form no key is known, and to report them all would bury the one mistake.
         return Expanded::Rest(map(&tree.span, Vec::new()));
     };
     let Some(row) = row(paradigm) else {
@@ -142,6 +143,7 @@ pub(super) fn expand(tree: &Node, out: &mut Diagnostics) -> Expanded {
     let failed = found.has_errors();
     for finding in found.iter() {
         let mut finding = finding.clone();
+        // What the form lacks is told at the word that chose it, which says why it is needed.
         if finding.place == FindingPlace::File {
             finding.place = FindingPlace::Value(at.clone());
             finding = finding.label(format!("a loop of this form needs {}", needed(&row)));

@@ -28,6 +28,7 @@ impl Work {
 
     /// Returns the key that makes a state of it a check, whose observation may be made again, where it is a command.
     pub(super) fn check(&self, at: &Node) -> Option<Entry> {
+        // Where the author has said it, a second key of this name would be a contradiction.
         let is_command = self.is_shell() && !self.has("check");
         is_command.then(|| entry("check", plain(&at.span, "true")))
     }

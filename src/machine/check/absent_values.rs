@@ -38,6 +38,7 @@ pub(super) fn undefined(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     known.extend(machine.parameters.keys().map(VarName::as_str));
     known.extend(machine.required_inputs.iter().map(VarName::as_str));
     known.insert(machine.input_key.as_str());
+    // A run provides these to every loop that names them.
     known.extend(provided::NAMES);
     let captures: BTreeSet<&str> = machine.steps().flat_map(|(_, step)| captured_by(step)).collect();
     let silent: BTreeSet<&str> =
@@ -115,6 +116,7 @@ pub(super) fn unset(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
             // Nobody captures it at all, which is another finding.
             continue;
         }
+        // The paths are needed only where something is found, and then for all uses of the value.
         let paths = OnceCell::new();
         for one in uses {
             let places: Vec<Target> = match one.state {

@@ -29,6 +29,7 @@ pub(super) fn doubled(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 fn doubled_in(text: &str) -> Option<Range<usize>> {
     let commands = commands(text);
     commands.iter().enumerate().find_map(|(at, count)| {
+        // A command in a substitution begins within the count and is not what follows it.
         let instead = commands[at + 1..].iter().find(|next| next.range.start >= count.range.end)?;
         let is_doubled = count.after == Some(ShellOperator::Or)
             && is_count(count)

@@ -21,6 +21,7 @@ fn without_evaluation(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
             // A judgement cannot be part of such a cycle, so it counts as a way out.
             let Routes::Always { on_error, on_timeout, .. } = &step.routes else { return true };
             let out = [*on_error, *on_timeout].into_iter().flatten().any(|to| !is_in(&cycle, to));
+            // `max_retries` ends a state that leads back to itself.
             (out && step.action.is_some()) || (step.retry.is_some() && cycle.len() == 1)
         });
         // The rule for cycles that run nothing says it better.
@@ -40,6 +41,7 @@ fn without_work(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
     let is_idle = |id: StepId| machine.step(id).action.is_none();
     let mut said = vec![false; machine.steps().len()];
     for (start, step) in machine.steps().filter(|(id, _)| is_idle(*id)) {
+        // Its cycle was reported already, and would be found again from each of its states.
         if said[start.0] {
             continue;
         }

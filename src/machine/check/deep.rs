@@ -38,6 +38,7 @@ fn endless(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagnost
     let can_stop = all.can_reach(|index, _| stops.contains(&index));
     let mut said: BTreeSet<Target> = BTreeSet::new();
     for (index, node) in all.nodes() {
+        // Only where a run comes in from outside: inside, every further state would be reported as well.
         let is_entry = all.arrow_to(index).is_none_or(|arrow| can_end[arrow.from]);
         if can_end[index] || node.capped || !is_entry || !said.insert(node.at) {
             continue;
@@ -99,6 +100,7 @@ fn unverified(subject: &CheckedLoop<'_>, all: &Exploration, findings: &mut Diagn
         let Target::End(id) = node.at else { continue };
         let Situation { verified: false, capped: false, .. } = node else { continue };
         let end = subject.machine.end(id);
+        // With `outcome: success` the author has said that this end is fine, verified or not.
         if end.meaning == Meaning::Success {
             let path = all.path(subject.machine, index);
             let message = format!("a run can end in `{}` with nothing verified: {path}", end.name);

@@ -19,6 +19,7 @@ pub(super) fn unverified_success(subject: &CheckedLoop<'_>, findings: &mut Diagn
             if end.meaning != Meaning::Success || by_next || !is_failing || said.contains(&place) {
                 continue;
             }
+            // One key, such as `_`, may be the way of several verdicts.
             said.push(place.clone());
             let verdict = &one.departure.verdict;
             let message = format!(

@@ -42,6 +42,7 @@ impl ValueSet {
     }
 
     fn all(count: usize) -> Self {
+        // The bits behind the last value are never asked for.
         Self(vec![u64::MAX; count.div_ceil(64)])
     }
 
@@ -113,6 +114,7 @@ impl FlowGraph {
         if let Some(handler) = limits.steps.and_then(|cap| cap.handler) {
             let handler = copy(&mut nodes, &mut next, handler, Vec::new());
             for next in &mut next[..steps] {
+                // A cap is met before a step and never before an end.
                 if next.iter().any(|to| *to < steps) {
                     next.push(handler);
                 }
@@ -143,6 +145,7 @@ impl FlowGraph {
                 continue;
             }
             let again = self.again.get(node).into_iter().flatten();
+            // The state whose place a handler takes was entered before, and no path here leads through one that ends it.
             let handlers = again.filter(|again| !ends_here(self.nodes[again.state]));
             for to in self.next[node].iter().copied().chain(handlers.map(|again| again.handler)) {
                 if before[to].is_none() {
@@ -165,6 +168,7 @@ impl FlowGraph {
         }
         let mut is_open = vec![false; self.nodes.len()];
         while let Some(node) = open.pop_front() {
+            // A node comes up again whenever more may be unset there. That ends, because nothing is ever taken away from it.
             is_open[node] = false;
             let after = unset[node].without(&set_by[node]);
             let mut lead = |to: usize, unset_there: &ValueSet| {

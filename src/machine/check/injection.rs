@@ -174,6 +174,7 @@ impl<'m> InjectionSearch<'m> {
         for (expression, around) in shell.text.expressions().zip(around) {
             let Some(origin) = self.origin(at, expression) else { continue };
             if let Some((message, help)) = explained(expression, &origin, around, language) {
+                // Elsewhere `:shell` alone mends nothing: quotes around it or another language are in the way.
                 let is_unquoted = around == TemplateQuotes::Nothing && language.is_none();
                 found.push(InjectedTemplate { state: at.state, expression, message, help, is_unquoted });
             }
@@ -267,6 +268,7 @@ impl<'m> InjectionSearch<'m> {
                 }
                 _ => true,
             },
+            // The text of a hand-off was printed by an action; everything else about the run is made by the engine.
             Namespace::Loop => path == [Segment::Key("continuation".to_owned())],
             // A variable of a job may be the name of a stranger's branch, or the title of a pull
             // request.
@@ -327,6 +329,7 @@ fn is_made(field: &str) -> bool {
 fn language(words: &[String]) -> Option<&str> {
     let name = |word: &'_ str| {
         let name = after_last(word, &['/']);
+        // `python3.12` is Python as well.
         name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_lowercase()
     };
     words.iter().map(String::as_str).find(|word| OTHER_LANGUAGES.contains(&name(word).as_str()))

@@ -37,6 +37,7 @@ pub(super) fn masked(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 fn is_judged_by_code(step: &Step) -> bool {
     match (&step.routes, &step.evaluate) {
         (Routes::Always { on_error, .. }, _) => on_error.is_some(),
+        // With a `source`, the code that is judged is not that of the command.
         (Routes::ByVerdict { .. }, Some(Evaluate::ExitCode(by))) => by.source.is_none(),
         (Routes::ByVerdict { .. }, _) => false,
     }

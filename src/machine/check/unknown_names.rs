@@ -38,6 +38,7 @@ struct UnknownName<'k> {
 pub(crate) fn unknown(machine: &Machine) -> Diagnostics {
     let mut findings = Diagnostics::default();
     let results = ResultNames::new(machine);
+    // Made only where a detail is named, which few loops do.
     let flow = OnceCell::new();
     for (state, key, template) in machine.templates() {
         for expression in template.expressions() {
@@ -146,6 +147,7 @@ fn wrong(expression: &Expression) -> Option<UnknownName<'static>> {
     if !known.contains(&name.as_str()) {
         return Some(UnknownName { prefix: word.into(), name, known: known.to_vec() });
     }
+    // Which details there are depends on the evaluators, and is looked at in `wrong_detail`.
     let is_open = expression.namespace == Namespace::Result && name == "details";
     let below = below.first().filter(|_| !is_open)?;
     Some(UnknownName { prefix: format!("{word}.{name}"), name: written(below), known: Vec::new() })

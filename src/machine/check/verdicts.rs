@@ -56,8 +56,10 @@ pub(super) fn no_as_error(subject: &CheckedLoop<'_>, findings: &mut Diagnostics)
         let message = format!("`{}` takes its way of errors when the verdict is `no`", step.name);
         let help = "that is how it is meant where `on_no` is absent; write `on_no` to say so";
         let at = subject.way(step, &way.key);
+        // A way of the loop is not in this state, where `on_no` would have to be written.
         let is_of_state = at.segments().len() > 2;
         let target = Scalar::plain(subject.machine.name_of(way.to).to_string());
+        // A name that YAML reads as a number or a truth value would need quotes.
         let is_plain = target.value == ScalarValue::String;
         let said = Repair::Add { key: "on_no", value: target.text };
         let finding = Diagnostic::note("no-as-error", FindingPlace::Key(at), message).help(help);

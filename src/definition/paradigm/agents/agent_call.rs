@@ -45,6 +45,7 @@ pub(super) fn form(phase: Phase) -> Value {
             }),
             &["tasks"],
         ),
+        // At least two parts: a single one would be the same task again.
         Phase::Replan => object(
             &json!({
                 "analysis": {"type": "string"},
@@ -132,6 +133,7 @@ fn maybe_text() -> Value {
 }
 
 fn texts() -> Value {
+    // Agents write `null` where they have nothing to say, and an answer must not be refused for that.
     json!({"type": ["array", "null"], "items": {"type": "string"}})
 }
 

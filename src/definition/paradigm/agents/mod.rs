@@ -135,6 +135,7 @@ impl Decode for WorkLimits {
             return BoardLimits::decode(node, path, out).map(|board| Self { board, calls: standard() });
         };
         let is_of_calls = |entry: &Entry| CallLimits::KEYS.contains(&entry.key.as_str());
+        // A key that is neither goes to the board, which reports it.
         let (calls, board) = all.iter().cloned().partition(is_of_calls);
         let calls = CallLimits::decode(&map(&node.span, calls), path, out);
         let board = BoardLimits::decode(&map(&node.span, board), path, out);
@@ -342,6 +343,7 @@ impl Form<'_> {
             Some(_) | None => {
                 if let Some(check) = self.said(&role, "check") {
                     put(state, by_exit_code(self.said(&role, "no").as_ref(), &check));
+                    // A command that tests only looks, so a closing pass may make it once more.
                     put(state, entry("check", plain(&check.span, "true")));
                     put(state, entry("action", check));
                 }
@@ -427,6 +429,7 @@ impl Form<'_> {
             "planner" => planner.session,
             "coder" => coder.session,
             "tester" => tester.session,
+            // The roles are those that loop.yaml names, and this is the last of them.
             _ => supervisor.session,
         }
     }

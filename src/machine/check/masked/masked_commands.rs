@@ -6,6 +6,7 @@ use crate::shell::command::is_assignment;
 use crate::shell::token::{CommandEnd, ShellOperator, ShellToken, TokenKind};
 
 /// Compound commands inside of each other; what is deeper is not looked at.
+// The walk recurses for each of them, and a text of a stranger must not end its stack.
 const DEEPEST: usize = 50;
 
 /// What a shell does about commands that fail.
@@ -81,6 +82,7 @@ impl Upshot {
 /// Returns the commands of a text whose failure nobody sees, in order. A text that is not shell text has none.
 pub(super) fn masked(text: &str, tokens: &[ShellToken], options: Options) -> Vec<Masked> {
     let mut walk = CommandWalk { text, tokens, at: 0, options, found: Vec::new(), muted: 0, depth: 0 };
+    // What is not understood to its end may be anything, so nothing is said about it.
     let Some(list) = walk.list() else { return Vec::new() };
     if walk.at < tokens.len() || always_fails(text, tokens) {
         return Vec::new();
@@ -203,6 +205,7 @@ impl<'t> CommandWalk<'t> {
     /// Reports a command that another one follows.
     fn followed(&mut self, before: &Joined, was_fatal: bool, next: &Range<usize>) {
         let mut reads = self.tokens[next.clone()].iter().map(|token| token.reads);
+        // The next command may read the exit code, as `$?` does.
         let is_seen = reads.any(|reads| reads.end > CommandEnd::Nothing);
         self.piped(before, Some(next));
         if before.result == Upshot::CanFail && !was_fatal && !is_seen {
@@ -283,6 +286,7 @@ impl<'t> CommandWalk<'t> {
             let result = self.command()?;
             parts += 1;
             if !self.is(ShellOperator::Pipe) {
+                // With `pipefail`, a part that fails decides even where the last one cannot fail.
                 let fails = !hidden.is_empty() && self.options.pipefail && result == Upshot::Succeeds;
                 let result = if fails { Upshot::CanFail } else { result };
                 // Each part of a pipeline is a subshell, and `exit` leaves only that.
@@ -323,6 +327,7 @@ impl<'t> CommandWalk<'t> {
                 list.result()?.of_another_shell()
             }
             (TokenKind::Operator(_), _) => return None,
+            // `((0))` fails, because a value of zero counts as false.
             (TokenKind::Arithmetic, _) => {
                 self.at += 1;
                 Upshot::CanFail
@@ -463,6 +468,7 @@ impl<'t> CommandWalk<'t> {
         }
         let assigned = words.iter().take_while(|word| is_assignment(word)).count();
         let result = match words.get(assigned..) {
+            // Assignments alone succeed; a command within one of them is looked at below.
             None | Some([]) => Upshot::Succeeds,
             Some([name, arguments @ ..]) => {
                 self.obey(name, arguments);
@@ -523,6 +529,7 @@ fn result_of(name: &str, arguments: &[&str]) -> Upshot {
         | "export" | "local" | "declare" | "typeset" | "readonly" | "alias" | "unalias" | "hash" => {
             Upshot::Succeeds
         }
+        // `a || exit 0` hides the failure of `a` as `a || true` does.
         "exit" if arguments == ["0"] => Upshot::Succeeds,
         "exit" | "return" | "break" | "continue" | "exec" => Upshot::Leaves,
         _ => Upshot::CanFail,
