@@ -42,10 +42,12 @@ pub(super) fn needs(session: &Session<'_>) -> Needs {
     let mut needs = Needs::default();
     // In CI, no agent is asked unless somebody says so.
     let asks = !is_ci(&session.env.lookup());
+    // One that a nearer file hides is not run by its name.
     for listed in load::list(&session.cwd).into_iter().filter(|listed| listed.hidden_by.is_none()) {
         let name = one_line(&listed.name, 100);
         let loaded = match listed.located.and_then(|located| load::load(&located)) {
             Ok(loaded) => loaded,
+            // Other YAML may lie beside the loops, and a library is not run by itself: neither counts as a broken loop.
             Err(LoadError::Rejected { rejected, .. }) if !rejected.is_loop => continue,
             Err(LoadError::Library { .. }) => continue,
             Err(_) => {
@@ -96,6 +98,7 @@ fn called(action: &Action) -> Option<(String, &'static Tool)> {
         .collect();
     let program = words.first()?.clone();
     let tool = recognise(&words)?.tool;
+    // A path is not looked up on `PATH`, and may be made by the loop itself.
     (!program.contains('/') && tool.programs().contains(&program)).then_some((program, tool))
 }
 
@@ -163,6 +166,7 @@ fn loops(needs: &Needs) -> DoctorRow {
 /// Tells whether runs can be written. Nothing is written to find out.
 fn state(loops: PathBuf, needs: &Needs, session: &Session<'_>) -> DoctorRow {
     let running = loops.join(".running");
+    // Before the first run `.running` is not there, and is made in the other one.
     let place = [running, loops].into_iter().find(|place| place.is_dir());
     let row = |state, said: String| DoctorRow::new(AREA, "state", state, said);
     let Some(place) = place else {
@@ -184,6 +188,7 @@ fn repository(needs: &Needs, session: &Session<'_>) -> DoctorRow {
     let inside = git.line(&Call::new("rev-parse").with(&["--is-inside-work-tree"]));
     let row = match inside.as_deref() {
         Ok("true") => {
+            // It fails where a commit is checked out without a branch, as most jobs of CI do.
             let branch = git.line(&Call::new("symbolic-ref").with(&["--quiet", "--short", "HEAD"]));
             let branch = branch.map_or_else(|_| "no branch".to_owned(), |branch| one_line(&branch, 60));
             let status = git.line(&Call::new("status").with(&["--porcelain", "-z", "--no-renames"]));
@@ -224,6 +229,7 @@ fn disk(root: &std::path::Path, needs: &Needs) -> DoctorRow {
     match rustix::fs::statvfs(root) {
         Err(error) => row(RowState::Fails, error.to_string()),
         Ok(found) => {
+            // Not `f_bfree`, a part of which only root may use.
             let free = found.f_bavail.saturating_mul(found.f_frsize);
             let said = format!("{} MiB free", free >> 20);
             if found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {

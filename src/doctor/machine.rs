@@ -31,6 +31,7 @@ pub(super) fn rows(session: &Session<'_>) -> Vec<DoctorRow> {
         );
         return rows;
     }
+    // By doing it: a container may forbid namespaces by a filter of system calls, which no setting shows.
     let [namespaces, bwrap, confined] = program_answers::all(
         [
             &["unshare", "--user", "--map-root-user", "true"],
@@ -52,6 +53,7 @@ fn landlock(release: &str, modules: Option<&str>) -> DoctorRow {
     let row = |state, said: String| DoctorRow::new(AREA, "landlock", state, said);
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    // The newest stands first, so that the first that fits is the latest version.
     let abi = LANDLOCK.iter().find(|(since, _)| version >= *since).map(|(_, abi)| abi);
     let Some(abi) = abi else {
         return row(RowState::Absent, "the kernel is older than 5.13".to_owned())
@@ -85,6 +87,7 @@ fn user_namespaces(tried: &ToolAnswer) -> DoctorRow {
     ];
     let forbidden = forbidding.into_iter().find(|(name, value, _)| setting(name).as_deref() == Some(value));
     match (tried, forbidden) {
+        // One that was made counts for more than a setting, which may not bind this user.
         (ToolAnswer::Said(_), _) => row(RowState::Works, "one was made".to_owned()),
         (ToolAnswer::Failed(why), None) => row(RowState::Fails, why.clone())
             .fix("in a container, start it with a seccomp profile that allows `unshare`"),

@@ -31,9 +31,11 @@ pub(super) enum ToolAnswer {
 
 /// Asks each of these command lines, side by side.
 pub(super) fn all<const N: usize>(questions: [&[&str]; N], session: &Session<'_>) -> [ToolAnswer; N] {
+    // A program on PATH may be anything, and gets no more tokens than an action does.
     let env = session.env.for_actions(false);
     let path = session.env.get("PATH").map(str::to_owned);
     std::thread::scope(|scope| {
+        // One after the other, five programs that do not answer would take 50 seconds.
         let threads = questions.map(|question| {
             let (env, path) = (&env, path.as_deref());
             scope.spawn(move || {
@@ -52,7 +54,9 @@ pub(super) fn all<const N: usize>(questions: [&[&str]; N], session: &Session<'_>
 
 /// Runs a program in a directory where it finds nothing.
 fn ask(program: &Path, arguments: &[&str], env: Vec<(String, String)>) -> Result<Observation, Explanation> {
+    // Many programs read settings, or even code, of the directory in which they are started.
     let nowhere = transient::directory("")?;
+    // PATH may have relative parts, which would lead elsewhere from the new directory.
     let program = std::path::absolute(program)?;
     let program = program.to_str().ok_or_else(|| Explanation::new("its path is not UTF-8"))?;
     let program = Program {
@@ -73,6 +77,7 @@ fn read(seen: &Observation) -> ToolAnswer {
     let said = |text: &str| text.lines().map(|line| one_line(line, MAX_SAID)).find(|line| !line.is_empty());
     let (stdout, stderr) = (said(seen.stdout.as_str()), said(seen.stderr.as_str()));
     if seen.succeeded() {
+        // Some programs print their version on stderr.
         return ToolAnswer::Said(stdout.or(stderr).unwrap_or_default());
     }
     ToolAnswer::Failed(match (seen.stop, &seen.failure) {

@@ -35,6 +35,7 @@ const TOKENS: [&str; 18] = [
 pub(super) fn rows(needs: &Needs, session: &Session<'_>) -> Vec<DoctorRow> {
     let [docker, claude, codex, gemini, qwen] = program_answers::all(
         [
+            // The version of the server: without an engine that answers, the client alone is of no use.
             &["docker", "version", "--format", "{{.Server.Version}}"],
             &["claude", "--version"],
             &["codex", "--version"],
@@ -95,6 +96,7 @@ fn agents(answers: [(&str, ToolAnswer); 4], needs: &Needs, session: &Session<'_>
         let Some(host) = host::by_name(name) else { continue };
         rows.push(agent(host, answer, session).needed(needed(name)));
     }
+    // A command that `LL_HOST_CLI` names is none of those that were asked for their versions.
     if !rows.iter().any(|row| row.name == asked) {
         rows.push(other(asked, is_there).needed(needed(asked)));
     }
@@ -117,6 +119,7 @@ fn agent(host: &dyn Host, answer: ToolAnswer, session: &Session<'_>) -> DoctorRo
                 let account = host::account(host.name(), &|name| session.env.is_on(name));
                 row(RowState::Works, format!("{version}; {}", account.sentence))
             }
+            // A version that cannot be read speaks neither for nor against the program.
             None => row(RowState::Works, format!("of unknown version: {said}")),
         },
     }

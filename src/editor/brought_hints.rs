@@ -108,6 +108,7 @@ pub(super) fn tests_about<'n>(
     path: &Path,
 ) -> impl Iterator<Item = (&'n PathBuf, &'n NamedFile)> {
     let is_about = move |(_, file): &(&PathBuf, &NamedFile)| {
+        // Compared by its file: a test may name its loop in several ways.
         let subject = file.outline.tree.get("loop").and_then(Node::as_scalar);
         subject.is_some_and(|subject| file.named.get(&subject.text).is_some_and(|found| found == path))
     };

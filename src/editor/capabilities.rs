@@ -56,6 +56,7 @@ impl ClientAbilities {
             refreshes: pulls && refreshes == Some(true),
             watches: watches == Some(true),
             mutes_schema: given.is_some_and(|given| given["mute"] == "schema"),
+            // The protocol has operations on files only within `documentChanges`.
             renames_files: edits.is_some_and(|edits| edits.document_changes == Some(true))
                 && operations.is_some_and(|all| all.contains(&ResourceOperationKind::Rename)),
             runs_loops: given.is_some_and(|given| given["runs"] == true),
@@ -77,6 +78,7 @@ pub(super) fn answer(abilities: ClientAbilities) -> InitializeResult {
     let sync = TextDocumentSyncOptions {
         open_close: Some(true),
         change: Some(TextDocumentSyncKind::INCREMENTAL),
+        // The text is known by its changes, and need not come once more.
         save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions { include_text: Some(false) })),
         ..TextDocumentSyncOptions::default()
     };
@@ -121,6 +123,7 @@ pub(super) fn answer(abilities: ClientAbilities) -> InitializeResult {
                     ..SemanticTokensOptions::default()
                 },
             )),
+            // To a client that does not ask, what is found is published.
             diagnostic_provider: abilities.pulls.then_some(diagnostics),
             workspace: Some(WorkspaceServerCapabilities {
                 workspace_folders: Some(folders),

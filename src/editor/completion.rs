@@ -90,6 +90,7 @@ fn keys(
         meaning: key.meaning,
         ..CompletionOffer::new(key.name, CompletionItemKind::PROPERTY)
     }));
+    // A mapping with a key twice is an error.
     offers.retain(|offer| !present.contains(&offer.label));
     for offer in &mut offers {
         offer.tail = ": ";
@@ -144,6 +145,7 @@ fn in_template(written: &str, names: &NamesInText) -> Vec<CompletionOffer> {
             Namespace::ALL.into_iter().map(namespace).collect()
         }
         ["captured", _] => {
+            // A result that no capture names is kept under the name of its state.
             let all = names.of(NameKind::Capture).into_iter().chain(names.of(NameKind::State));
             let all: BTreeSet<String> = all.collect();
             CompletionOffer::all(all, CompletionItemKind::VARIABLE)
@@ -196,6 +198,7 @@ impl<'t> NamesInText<'t> {
     }
 
     fn missing_states(&self) -> Vec<String> {
+        // By lines alone, the name of a state cannot be told from any other text.
         let Self::Read(outline) = self else { return Vec::new() };
         let known = self.of(NameKind::State);
         let used = outline.names.iter().filter(|name| name.kind == NameKind::State && !name.is_definition);

@@ -121,6 +121,7 @@ fn around(above: &str, limit: usize) -> Option<Vec<String>> {
 fn key_of(content: &str) -> Option<(&str, usize)> {
     let end = content.match_indices(':').map(|(at, _)| at).find(|at| {
         let rest = &content[at + 1..];
+        // In a document of Windows, a line ends with `\r`.
         rest.is_empty() || rest.starts_with([' ', '\r'])
     })?;
     let key = content[..end].trim();
@@ -164,6 +165,7 @@ fn in_flow(text: &str, from: usize, byte: usize, mut keys: Vec<String>) -> Optio
         let next = from + at + c.len_utf8();
         match (quote, c) {
             (Some(mark), _) if c == mark => quote = None,
+            // Within a word, a quote is a letter: `it's`.
             (None, '"' | '\'') if text[token..from + at].trim().is_empty() => quote = Some(c),
             // What follows is a comment.
             (None, '#') if value[..at].ends_with(' ') => return None,
@@ -182,6 +184,7 @@ fn in_flow(text: &str, from: usize, byte: usize, mut keys: Vec<String>) -> Optio
                 }
                 token = next;
             }
+            // Right before the cursor, the blank behind a colon is still to come.
             (None, ':') if value[at + 1..].starts_with(' ') || next == byte => {
                 if let Some(Open::Map { key, .. }) = open.last_mut().filter(|_| next <= byte) {
                     *key = Some(text[token..from + at].trim().trim_matches(['"', '\'']).to_owned());

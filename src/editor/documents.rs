@@ -53,6 +53,7 @@ impl OpenDocuments {
         unit: ColumnUnit,
     ) -> Option<PathBuf> {
         let path = file_of(uri)?;
+        // Without the text that a client sends on opening, its changes have nothing to count from.
         let open = self.0.get_mut(&path)?;
         open.version = version;
         for change in changes {
@@ -100,11 +101,13 @@ fn looks_like_a_loop(text: &str) -> bool {
         let first = first_line(text);
         first.starts_with('#') && first.contains("$schema") && first.contains("loop.schema.json")
     };
+    // Other YAML has `states` as well; beside one of these keys it is hardly anything but a loop.
     (has("states:") && (has("initial:") || has("from:"))) || has("paradigm:") || names_schema()
 }
 
 /// Returns the file that an address names. Documents without one, such as new ones without a name, do not belong to a loop yet.
 pub(super) fn file_of(uri: &Uri) -> Option<PathBuf> {
+    // `git:` and `untitled:` have paths as well, which are not those of files on disk.
     let is_file = uri.as_str().get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
     let path = uri.to_file_path().filter(|path| is_file && path.is_absolute())?;
     Some(place::named(&path))

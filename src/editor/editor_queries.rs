@@ -142,6 +142,7 @@ pub(super) fn answer(
             let params: CompletionParams = read(params)?;
             let place = DocumentPlace::of(&params.text_document_position, workspace);
             json(&place.map(|place| {
+                // Asked for only where the name of a loop may stand, because it reads directories.
                 let loops = || load::names(&workspace.project_of(&place.path));
                 completion::at(&place.open.document, place.byte, workspace.unit, place.meanings(), &loops)
             }))
@@ -154,6 +155,7 @@ pub(super) fn answer(
 fn formatting(open: &OpenDocument, unit: ColumnUnit) -> Option<Vec<TextEdit>> {
     let text = open.document.text();
     let made = format::formatted(text).ok()?;
+    // Editors move the cursor and the marks of whatever an edit replaces, so that it is kept small.
     let first = text.char_indices().zip(made.chars()).find(|((_, one), other)| one != other);
     let start = first.map_or(text.len().min(made.len()), |((at, _), _)| at);
     let (old, new) = (&text[start..], &made[start..]);
@@ -167,6 +169,7 @@ fn formatting(open: &OpenDocument, unit: ColumnUnit) -> Option<Vec<TextEdit>> {
 /// Returns the repairs of what is found in a part of a document.
 fn repairs(params: &CodeActionParams, workspace: &EditorWorkspace) -> Vec<CodeActionOrCommand> {
     let uri = &params.text_document.uri;
+    // Kinds form a hierarchy: asking for one, such as the empty one, asks for all below it.
     let is_wanted = params.context.only.as_ref().is_none_or(|only| {
         only.iter().any(|kind| CodeActionKind::QUICKFIX.as_str().starts_with(kind.as_str()))
     });
@@ -187,6 +190,7 @@ fn repairs(params: &CodeActionParams, workspace: &EditorWorkspace) -> Vec<CodeAc
             kind: Some(CodeActionKind::QUICKFIX),
             diagnostics: Some(vec![diagnostic]),
             edit: Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }),
+            // Editors make a preferred action at a single key, which must not choose among several answers.
             is_preferred: Some(is_answer),
             ..CodeAction::default()
         })
@@ -240,6 +244,7 @@ impl<'w> DocumentPlace<'w> {
     /// Reads the names of the whole project.
     fn names(&self) -> Option<ProjectNames> {
         let session = self.workspace.session(&self.workspace.project_of(&self.path))?;
+        // The file under the cursor counts also while its text does not look like a loop.
         let open = self.workspace.documents.ours().cloned().chain([self.path.clone()]);
         Some(named_files::of_project(&session, open))
     }
@@ -252,6 +257,7 @@ impl<'w> DocumentPlace<'w> {
 
     /// Returns the address of a file as the client has it.
     fn uri(&self, path: &Path) -> Option<Uri> {
+        // Clients compare addresses as texts: one that is written otherwise would be another document.
         let open = self.workspace.documents.get(path).map(|open| open.uri.clone());
         open.or_else(|| Uri::from_file_path(path))
     }
@@ -278,6 +284,7 @@ impl<'w> DocumentPlace<'w> {
         let (file, _) = names.state(&owner, &name.name)?;
         let made =
             ReadDocument::of(&names.files[&file].document, self.workspace.unit, KeyMeanings::of_loops())?;
+        // The place under the cursor: that of the state is in another document.
         let here = self.open.document.range(&name.range, self.workspace.unit);
         Some(Hover { range: Some(here), ..made.hover_of_state(&name.name)? })
     }
@@ -305,6 +312,7 @@ impl<'w> DocumentPlace<'w> {
     }
 
     fn located(&self, names: &ProjectNames, found: &PlacedName<'_>) -> Option<Location> {
+        // What the program brings along is in no file that an editor could open.
         let file = names.files.get(found.path).filter(|file| file.keeper != FileKeeper::Program)?;
         let range = file.document.range(&found.range, self.workspace.unit);
         Some(Location { uri: self.uri(found.path)?, range })
@@ -329,6 +337,7 @@ impl<'w> DocumentPlace<'w> {
         if matches!(target.kind, NameKind::Loop | NameKind::Library) {
             let files = target.files.iter().filter(|file| !is_builtin(&file.to_string_lossy()));
             let uris = files.filter_map(|file| self.uri(file));
+            // A file as a whole has no place in it: editors go to its beginning.
             return uris.map(|uri| Location { uri, range: LspRange::default() }).collect();
         }
         let made = names.uses(&target).into_iter().filter(|found| found.is_definition);
@@ -339,6 +348,7 @@ impl<'w> DocumentPlace<'w> {
     fn rename(&self, to: &str) -> Result<WorkspaceEdit, RenameError> {
         let names = self.names().ok_or(RenameError::NoName)?;
         let RenamePlan { edits, moved } = rename::rename(&names, &self.path, self.byte, to)?;
+        // Refused as a whole: with the old name of the file, the new ones would lead nowhere.
         if !moved.is_empty() && !self.workspace.renames_files {
             return Err(RenameError::NoFiles);
         }
@@ -352,9 +362,11 @@ impl<'w> DocumentPlace<'w> {
             changes.insert(uri, edits.into_iter().map(text_edit).collect::<Vec<_>>());
         }
         if moved.is_empty() {
+            // Every client knows this form; the other one is needed only where files get other names.
             return Ok(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() });
         }
         let edited = changes.into_iter().map(|(uri, edits)| {
+            // By the version a client knows that its text has changed meanwhile, and refuses the edit.
             let version = file_of(&uri).and_then(|path| Some(self.workspace.documents.get(&path)?.version));
             DocumentChangeOperation::Edit(TextDocumentEdit {
                 text_document: OptionalVersionedTextDocumentIdentifier { uri, version },
@@ -366,12 +378,14 @@ impl<'w> DocumentPlace<'w> {
             let rename = RenameFile { old_uri, new_uri, options: None, annotation_id: None };
             Some(DocumentChangeOperation::Op(ResourceOp::Rename(rename)))
         });
+        // They are carried out in this order, and the edits name the files as they are called before the move.
         let operations = DocumentChanges::Operations(edited.chain(moves).collect());
         Ok(WorkspaceEdit { document_changes: Some(operations), ..WorkspaceEdit::default() })
     }
 
     /// Returns what imports and parents bring, as remarks behind their names.
     fn hints(&self, within: &LspRange) -> Vec<InlayHint> {
+        // Editors ask for hints at every scroll, and reading the whole project each time would take too long.
         let Some(names) = self.names_around() else { return Vec::new() };
         let hint = |hint: BroughtHint| InlayHint {
             position: self.open.document.range(&(hint.at..hint.at), self.workspace.unit).start,
@@ -420,6 +434,7 @@ impl<'w> DocumentPlace<'w> {
                 Some((taken, all)) => format!("{cases}, {taken} of {all} ways"),
                 None => cases,
             };
+            // A lens without a command is a text that does nothing.
             push(tested, "");
             if let Some(said) = of.and_then(|state| last.as_ref()?.get(state)) {
                 push(format!("last run: {}", one_line(said, 60)), "");

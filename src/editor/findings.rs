@@ -174,6 +174,7 @@ struct PlacedTexts<'s>(Vec<(&'s str, LineStarts)>);
 
 impl<'s> PlacedTexts<'s> {
     fn new(sources: &'s Sources) -> Self {
+        // Once for all findings, each of which would have to look through the whole text.
         Self(sources.iter().map(|source| (source.text(), LineStarts::of(source.text()))).collect())
     }
 }

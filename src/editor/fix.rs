@@ -140,6 +140,7 @@ impl RepairedText<'_, '_> {
                     self.text = text;
                     before = after;
                 }
+                // It would be found again, and tried without end.
                 None => refused.push(key),
             }
         }
@@ -168,6 +169,7 @@ impl RepairedText<'_, '_> {
 
 /// Returns what makes a finding the same one in another text.
 fn identity(finding: &PlacedFinding) -> String {
+    // Without its place, which moves with every repair above it.
     format!("{} {}", finding.object["code"], finding.object["message"])
 }
 
@@ -183,6 +185,7 @@ fn is_gone(finding: &PlacedFinding, before: &CheckedText, after: &CheckedText) -
 /// Tells whether a run does the same afterwards, or need not.
 fn is_allowed(before: &CheckedText, after: &CheckedText, scope: FixScope) -> bool {
     let could_run = before.machine.is_some() && !before.checked.findings.has_errors();
+    // A file that loads stays one that loads, whatever else may change.
     let stays_whole = !could_run || !after.checked.findings.has_errors();
     stays_whole && (scope == FixScope::All || !could_run || before.machine == after.machine)
 }

@@ -20,12 +20,14 @@ pub(super) fn ranges(document: &TextDocument) -> Vec<FoldingRange> {
     let mut all: Vec<_> = parts.into_iter().map(|part| folded(part, None)).collect();
     all.extend(comments(text).into_iter().map(|part| folded(part, Some(FoldingRangeKind::Comment))));
     all.retain(|range| range.start_line < range.end_line);
+    // An editor has one fold in a line: the largest stands first, and is the one that stays.
     all.sort_by_key(|range| (range.start_line, std::cmp::Reverse(range.end_line)));
     all.dedup_by_key(|range| range.start_line);
     all
 }
 
 fn lines(document: &TextDocument, part: &Range<usize>) -> FoldingRange {
+    // Only the lines are used, which no unit of columns changes.
     let range = document.range(part, super::text_document::ColumnUnit::Utf16);
     FoldingRange { start_line: range.start.line, end_line: range.end.line, ..FoldingRange::default() }
 }

@@ -52,6 +52,7 @@ impl<'s> KeyMeanings<'s> {
         let mut open: Vec<(&Value, usize)> = schemas.map(|schema| (schema, 0)).collect();
         let mut all = Vec::new();
         while let Some((schema, depth)) = open.pop() {
+            // The schema of today has no circles; one of tomorrow must not keep the server forever.
             if depth > DEEPEST {
                 continue;
             }
@@ -78,6 +79,7 @@ impl<'s> KeyMeanings<'s> {
         let (last, around) = keys.split_last()?;
         let own = self.at(around, None).into_iter().flat_map(|schema| below(schema, last));
         let own: Vec<&Value> = own.collect();
+        // What a key says of itself is nearer than what its type says.
         let first = own.iter().find_map(|schema| schema["description"].as_str());
         first.or_else(|| {
             self.expanded(own.into_iter(), None).into_iter().find_map(|schema| schema["description"].as_str())
@@ -119,6 +121,7 @@ impl<'s> KeyMeanings<'s> {
                 types.iter().any(|kind| kind == "boolean") && types.iter().all(|kind| kind != "string");
             words.extend(["true", "false"].into_iter().filter(|_| is_truth));
         }
+        // Alternatives may list the same word.
         let mut seen = std::collections::BTreeSet::new();
         words.retain(|word| seen.insert(*word));
         words

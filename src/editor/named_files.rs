@@ -57,6 +57,7 @@ fn read(files: impl Iterator<Item = PathBuf>, session: &Session<'_>) -> ProjectN
                 open.extend(file.named.values().cloned());
                 names.files.insert(path, file);
             }
+            // Kept with its text: a rename is refused where the name may stand in it.
             None => drop(names.unread.insert(path, text)),
         }
     }

@@ -116,6 +116,7 @@ impl TestReader<'_> {
             NodeValue::List(items) => items.iter().collect(),
             NodeValue::Scalar(_) => Vec::new(),
         };
+        // At any depth: a job calls a workflow as a step calls an action.
         for below in below {
             self.of_step(below);
         }
@@ -123,6 +124,7 @@ impl TestReader<'_> {
 
     fn add_loop(&mut self, named: &Node, keys: &[&str]) {
         let Some((start, name)) = written_value(self.text, named) else { return };
+        // What a run or a job computes names nothing yet.
         if !name.is_empty() && !name.contains("${") {
             self.names.push(NameUse {
                 range: start..start + name.len(),

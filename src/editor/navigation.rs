@@ -105,6 +105,7 @@ impl<'d> ReadDocument<'d> {
             match (found.within(), found.keys.last()) {
                 (Some(state), Some(key)) => lines.push(format!("- from {} by {}", code(state), code(key))),
                 (None, Some(key)) => lines.push(format!("- by {} of the loop", code(key))),
+                // Only names in templates have no keys, and these are no transitions.
                 (_, None) => {}
             }
         }
@@ -221,8 +222,10 @@ fn screened(text: &str) -> String {
 
 /// Writes a name as code, whatever is in it.
 pub(super) fn code(name: &str) -> String {
+    // A run of backticks that is longer than any in the text cannot be closed by the text.
     let longest = name.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
+    // Markdown takes one blank off at each end, so that a backtick may stand at the edge.
     if longest == 0 { format!("`{name}`") } else { format!("{fence} {name} {fence}") }
 }
 

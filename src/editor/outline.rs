@@ -186,6 +186,7 @@ impl OutlineReader<'_> {
                 "from" => self.value(NameKind::Loop, value, &keys),
                 "name" => {
                     self.value(NameKind::Loop, value, &keys);
+                    // A value that is not a name adds none, and the last one is then of another key.
                     self.names
                         .iter_mut()
                         .rev()
@@ -307,6 +308,7 @@ impl OutlineReader<'_> {
     /// Adds the names in templates, wherever they stand.
     fn templates(&mut self) {
         for (at, _) in self.text.match_indices("${") {
+            // `$${` stands for the two characters themselves.
             if self.text[..at].ends_with('$') {
                 continue;
             }

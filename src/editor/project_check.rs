@@ -80,8 +80,10 @@ pub(super) fn check_while<E>(
         tests.push(test.file);
     }
     project.facts.tested = is_whole.then_some(tested);
+    // Where only tests were named, no name is left by now, and none would stand for the whole project.
     let subjects =
         if is_whole || !named.is_empty() { subjects(&named, options, session) } else { Vec::new() };
+    // The files are checked without a policy that cannot be read, which is told beside what is found in them.
     let policy = binding::here(session).unwrap_or_else(|error| {
         let asked = "the policy from above".to_owned();
         project.unread.push(UnreadableFile { asked, path: None, error: Box::new(error) });
@@ -103,6 +105,7 @@ pub(super) fn check_while<E>(
             Ok(CheckedFile { path, checked: found })
         });
         match file {
+            // Other YAML may lie in the directory, and was not asked for by its name.
             Ok(file) if !file.checked.is_ours && !subject.is_named => {}
             Ok(file) => whole.push((file, subject.is_named)),
             Err(error) => {
@@ -114,6 +117,7 @@ pub(super) fn check_while<E>(
             }
         }
     }
+    // Only when all are read is it known which of them others take over.
     project.facts.parents = parents(whole.iter().map(|(file, _)| &file.checked));
     for (mut file, is_named) in whole {
         project.facts.add_to(&mut file, is_named, options);
@@ -152,6 +156,7 @@ pub(crate) fn check_again(
     match checked {
         Ok(checked) => {
             let mut file = CheckedFile { path: path.to_owned(), checked };
+            // A file that is not listed is checked only because it was asked for.
             facts.add_to(&mut file, !facts.same.contains_key(path), options);
             Ok(file)
         }
@@ -236,6 +241,7 @@ fn subjects(named: &[String], options: &CheckOptions<'_>, session: &Session<'_>)
     }
     let mut seen = HashSet::new();
     subjects
+        // One that was not found is kept, so that its error is told.
         .retain(|subject| subject.located.as_ref().map_or(true, |located| seen.insert(located.path.clone())));
     subjects
 }

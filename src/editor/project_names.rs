@@ -107,6 +107,7 @@ impl ProjectNames {
 
     fn is_use(&self, path: &Path, name: &NameUse, target: &NameTarget) -> bool {
         if matches!(target.kind, NameKind::Loop | NameKind::Library) {
+            // Files are compared and not names: one may be named by a path, or without its extension.
             let is_file = matches!(name.kind, NameKind::Loop | NameKind::Library);
             return is_file && self.file_named(path, name).is_some_and(|file| target.files.contains(file));
         }
@@ -150,6 +151,7 @@ impl ProjectNames {
         for state in through {
             let (at, node) = self.state(&file, state)?;
             let inner = &node.get("loop")?.as_scalar()?.text;
+            // The name counts from the file in which the state is written, which may be a parent.
             file.clone_from(self.files.get(&at)?.named.get(inner)?);
         }
         Some(file)
@@ -203,6 +205,7 @@ impl ProjectNames {
         let mut next = path;
         loop {
             let parents = self.files.get(next).into_iter().flat_map(|file| &file.parents);
+            // Files may take each other over by mistake, also in a circle.
             let new: Vec<PathBuf> =
                 parents.filter(|parent| **parent != path && !all.contains(parent)).cloned().collect();
             all.extend(new);

@@ -33,6 +33,7 @@ impl<W: Write> EditorClient<W> {
     /// Listens in a thread of its own, so that a message is seen while another one is worked at.
     pub(super) fn new(from: impl std::io::Read + Send + 'static, out: W) -> Self {
         let (sender, incoming) = channel();
+        // Not waited for at the end: a read from the client cannot be broken off.
         thread::spawn(move || listen(&mut BufReader::new(from), &sender));
         Self { incoming, waiting: VecDeque::new(), out, is_gone: false, asked: 0 }
     }
@@ -118,6 +119,7 @@ fn message(from: &mut impl BufRead) -> std::io::Result<Option<Message>> {
     let mut length = None;
     loop {
         let mut line = Vec::new();
+        // A line without an end must not fill the memory.
         from.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
         let Some(head) = line.strip_suffix(b"\r\n") else {
             return if line.is_empty() { Ok(None) } else { Err(malformed("a line of the head has no end")) };
@@ -136,11 +138,13 @@ fn message(from: &mut impl BufRead) -> std::io::Result<Option<Message>> {
     let length = length.ok_or_else(|| malformed("the head has no length"))?;
     let mut body = from.by_ref().take(length);
     if length > LONGEST {
+        // Read all the same, because the next message stands behind it.
         std::io::copy(&mut body, &mut std::io::sink())?;
         return Err(malformed("the message is too long"));
     }
     let mut bytes = Vec::new();
     body.read_to_end(&mut bytes)?;
+    // The client has ended within a message.
     if (bytes.len() as u64) < length {
         return Ok(None);
     }

@@ -47,6 +47,7 @@ pub(super) struct RenamePlan {
 /// Returns the place of the name under a cursor, if it can be given another one.
 pub(super) fn renamed(names: &ProjectNames, path: &Path, byte: usize) -> Option<(Range<usize>, String)> {
     let name = names.at(path, byte)?;
+    // An editor opens no field for a name that could not be written afterwards.
     let target = found(names, path, name).ok()?;
     (target.kind != NameKind::Library).then(|| (name.range.clone(), name.name.clone()))
 }
@@ -93,6 +94,7 @@ fn found(names: &ProjectNames, path: &Path, name: &NameUse) -> Result<NameTarget
             return Err(RenameError::NotOurs { file: file.to_owned() });
         }
     }
+    // Searched as a plain text, which may find too much: a refusal is better than half a rename.
     match names.unread.iter().find(|(_, text)| text.contains(&target.name)) {
         Some((file, _)) => Err(RenameError::Unread { file: file.clone() }),
         None => Ok(target),
@@ -102,9 +104,11 @@ fn found(names: &ProjectNames, path: &Path, name: &NameUse) -> Result<NameTarget
 fn is_fit(kind: NameKind, to: &str) -> bool {
     let is_valid = match kind {
         NameKind::State => StateName::parse(to).is_ok(),
+        // Within a template, these characters would end the name.
         NameKind::Capture | NameKind::Variable => VarName::parse(to).is_ok() && !to.contains(['.', '}', ':']),
         NameKind::Fragment | NameKind::Loop | NameKind::Library => !to.trim().is_empty(),
     };
+    // A line end or an unseen character would break the files that it is written into.
     is_valid && to == one_line(to, 200)
 }
 
@@ -121,6 +125,7 @@ fn loop_renamed(names: &ProjectNames, target: &NameTarget, to: &str) -> Result<R
         Some(extension) => home.loops.join(format!("{to}.{}", extension.to_string_lossy())),
         None => home.loops.join(to),
     };
+    // `a.yaml` and `a.yml` are the same loop to those who name it.
     if names.files.keys().any(|known| known.with_extension("") == new.with_extension("")) {
         return Err(RenameError::Taken { name: to.to_owned() });
     }

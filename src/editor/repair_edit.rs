@@ -59,6 +59,7 @@ fn mapping_of<'n>(node: &'n Node, marked: &Range<usize>) -> Option<(&'n Node, us
     let all = entries(node);
     let holds = |range: &Range<usize>| range.start <= marked.start && marked.end <= range.end;
     let own = |entry: &Entry| {
+        // A mapping or a list that holds the mark is looked through below, for the entry that is meant.
         let is_scalar = entry.value.as_scalar().is_some();
         entry.key_span.range.start == marked.start || (is_scalar && holds(&entry.value.span.range))
     };
@@ -91,6 +92,7 @@ fn without(text: &str, mapping: &Node, index: usize) -> RepairEdit {
     let range = match (all.get(index + 1), index.checked_sub(1).and_then(|before| all.get(before))) {
         // Behind a dash, or in brackets, the next one takes its place.
         (Some(next), _) => start..next.key_span.range.start,
+        // The last one goes with the comma in front of it.
         (None, Some(before)) if is_flow => end_of(before)..end,
         (None, _) => start..end,
     };
@@ -102,7 +104,9 @@ fn with(text: &str, mapping: &Node, index: usize, key: &str, value: &str) -> Rep
     let start = entries(mapping)[index].key_span.range.start;
     let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
     let is_flow = text[mapping.span.range.clone()].starts_with('{');
+    // In front of the first entry of an item stands a dash, and of the others blanks.
     let indent: String = text[line..start].chars().map(|c| if c == '-' { ' ' } else { c }).collect();
+    // Not by `lines`, which takes the carriage return off.
     let is_crlf = text[line..].split('\n').next().is_some_and(|line| line.ends_with('\r'));
     let end = if is_crlf { "\r\n" } else { "\n" };
     let behind = if is_flow { ", ".to_owned() } else { format!("{end}{indent}") };

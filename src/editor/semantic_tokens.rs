@@ -71,6 +71,7 @@ pub(super) fn tokens(document: &TextDocument, unit: ColumnUnit) -> Vec<SemanticT
     let (mut line, mut column) = (0, 0);
     for part in parts(document.text()) {
         let range = document.range(&part.range, unit);
+        // A client need not be able to show a token that goes over several lines.
         if range.start.line != range.end.line {
             continue;
         }
@@ -127,6 +128,7 @@ fn covered(parts: &[ColouredPart]) -> Vec<Range<usize>> {
 fn action(state: &Entry) -> Option<&Node> {
     let kind = state.value.get("action_type").and_then(Node::as_scalar).map(|kind| kind.text.as_str());
     let action = state.value.get("action")?;
+    // What begins with a slash is a command of an agent.
     let is_shell = matches!(&action.value, NodeValue::Scalar(scalar) if !scalar.text.starts_with('/'));
     (is_shell && kind.is_none_or(|kind| kind == "shell")).then_some(action)
 }
@@ -189,6 +191,7 @@ fn of_shell(text: &str, value: Range<usize>, all: &mut Vec<ColouredPart>) {
                 begins = false;
                 Some(SemanticKind::Keyword)
             }
+            // Behind an assignment the program is still to come.
             ShellTokenKind::Plain | ShellTokenKind::Word if begins && is_assignment(word) => None,
             ShellTokenKind::Plain if begins => {
                 begins = false;

@@ -115,6 +115,7 @@ impl<W: Write> Server<W> {
         for (path, diagnostics) in found.into_iter().chain(gone.into_iter().map(|path| (path, Vec::new()))) {
             self.publish(path, diagnostics);
         }
+        // A refresh makes the client ask for every file again, so that it takes news.
         if self.abilities.refreshes && self.published != before {
             self.client.ask("workspace/diagnostic/refresh", &Value::Null);
         }
@@ -123,6 +124,7 @@ impl<W: Write> Server<W> {
     /// Tells the client what is found in a file, if that is news. A client that asks by itself is not told.
     fn publish(&mut self, path: PathBuf, diagnostics: Vec<Diagnostic>) {
         let is_news = self.published.get(&path).is_none_or(|known| *known != diagnostics);
+        // A file in which nothing was ever found needs no word, unless it is open and its editor waits for one.
         let is_empty_news = diagnostics.is_empty() && !self.published.contains_key(&path);
         let open = self.workspace.documents.get(&path);
         if is_news && !(is_empty_news && open.is_none()) && !self.abilities.pulls {
@@ -133,6 +135,7 @@ impl<W: Write> Server<W> {
                 self.client.notify("textDocument/publishDiagnostics", &params);
             }
         }
+        // Also for a client that asks, whose answers are read from here.
         self.published.insert(path, diagnostics);
     }
 
@@ -177,6 +180,7 @@ impl<W: Write> Server<W> {
             self.workspace.open_folder(folder);
         }
         self.client.answer(id, &capabilities::answer(self.abilities));
+        // The protocol forbids any other message before this answer, so the looks begin only now.
         self.phase = ConversationPhase::Working;
     }
 
@@ -217,6 +221,7 @@ impl<W: Write> Server<W> {
     /// Looks at everything that has changed.
     fn catch_up(&mut self) {
         if self.workspace.is_stale() {
+            // Not given up for a message that waits, because the client waits for this very answer.
             self.workspace.check(&mut || true);
             self.publish_all();
         }

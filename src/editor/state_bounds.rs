@@ -12,6 +12,7 @@ pub(super) fn said(machine: &Machine, name: &StateName) -> Option<String> {
         return Some("no run comes here".to_owned());
     }
     let Target::Step(_) = target else { return Some("a run can end here".to_owned()) };
+    // A target that only a run knows may be this very state.
     if !comes_again(machine, target) && machine.is_decided() {
         return Some("a run comes here once at most".to_owned());
     }

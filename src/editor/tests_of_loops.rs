@@ -47,6 +47,7 @@ pub(super) fn check(place: TestPlace, session: &Session<'_>) -> CheckedTestFile 
 
 /// Notes that a loop of a project has no tests.
 pub(super) fn note(tested: &BTreeSet<PathBuf>, checked: &mut Checked, path: &Path) {
+    // A library has no name.
     let is_loop = checked.tree.as_ref().is_some_and(|tree| tree.get("name").is_some());
     if !checked.is_ours || !is_loop || tested.contains(path) {
         return;

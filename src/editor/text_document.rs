@@ -138,6 +138,7 @@ impl LineStarts {
         let mut column = mark.column;
         for (at, c) in text[mark.byte..end].char_indices() {
             column += unit.length(c);
+            // A column may lie within a character that takes two units: then the place before it is meant.
             if column > wanted {
                 return mark.byte + at;
             }
@@ -147,6 +148,7 @@ impl LineStarts {
 }
 
 fn number(count: usize) -> u32 {
+    // No message that is read is long enough for this to happen.
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
@@ -185,6 +187,7 @@ impl TextDocument {
             None => change.text,
             Some(range) => {
                 let start = self.byte(range.start, unit);
+                // A range whose end comes first would end the server.
                 let end = self.byte(range.end, unit).max(start);
                 let mut text = std::mem::take(&mut self.text);
                 text.replace_range(start..end, &change.text);

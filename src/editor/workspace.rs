@@ -65,6 +65,7 @@ impl EditorWorkspace {
     /// Closes a directory.
     pub(super) fn close_folder(&mut self, folder: &Path) {
         self.folders.remove(folder);
+        // Which project a file elsewhere belongs to depends on the folders that are open.
         self.stale.extend(self.known.keys().cloned());
     }
 
@@ -112,6 +113,7 @@ impl EditorWorkspace {
     pub(super) fn check(&mut self, goes_on: &mut dyn FnMut() -> bool) -> bool {
         while let Some(project) = self.stale.first().cloned() {
             let Some(known) = self.checked(&project, goes_on) else { return false };
+            // Only now: a look that was given up has to be taken again.
             self.stale.remove(&project);
             if known.found.is_empty() {
                 self.known.remove(&project);
@@ -137,6 +139,7 @@ impl EditorWorkspace {
             Ok(file) => builder.add(&file.path, &file.checked),
             Err(unread) => builder.add_unreadable(path, unread.error.message()),
         }
+        // What is found in other files is complete only when all that take them over were looked at.
         builder.found.retain(|file, _| file == path);
         Some(builder.found)
     }
@@ -150,6 +153,7 @@ impl EditorWorkspace {
         let alone = ProjectFacts::default();
         let facts = self.known.get(&project).map(|known| &known.facts).filter(|facts| facts.knows(path));
         let facts = facts.unwrap_or(&alone);
+        // Checked anew, because only diagnostics are kept, and repairs need the text and its tree.
         let Ok(file) = project_check::check_again(path, facts, &self.options(), &session) else {
             return Vec::new();
         };
@@ -168,6 +172,7 @@ impl EditorWorkspace {
         let mut all = FileDiagnostics::new();
         for (path, diagnostics) in self.known.values().flat_map(|known| &known.found) {
             let of_file = all.entry(path.clone()).or_default();
+            // Loops of several projects may take over the same file.
             let new = diagnostics.iter().filter(|diagnostic| !of_file.contains(diagnostic));
             let new: Vec<_> = new.cloned().collect();
             of_file.extend(new);
@@ -193,6 +198,7 @@ impl EditorWorkspace {
         let others = self.documents.ours().filter(|path| self.project_of(path) == project);
         for path in others.filter(|path| !builder.found.contains_key(*path)).cloned().collect::<Vec<_>>() {
             let alone = ProjectFacts::default();
+            // They are in no list, so that the facts of the project say nothing about them.
             match project_check::check_again(&path, &alone, &options, &session) {
                 Ok(file) => builder.add(&path, &file.checked),
                 Err(unread) => builder.add_unreadable(&path, unread.error.message()),

@@ -85,6 +85,7 @@ pub(crate) fn at_path(path: &Path, session: &Session<'_>) -> Result<CatalogueEnt
         ))
         .with_hint("`ll-loop compile LOOP` writes it as one file, which can be added"));
     }
+    // As written: what was loaded has neither comments nor layout.
     let text = read::text(&located.path, MIB).map_err(|error| cannot(&error))?;
     let name = located.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
     let beside = located.path.with_file_name("tests").join(format!("{name}.test.yaml"));
@@ -119,10 +120,12 @@ pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'
         None => usual(&entry.name, session),
     };
     let shown = shown(&target, session);
+    // A person may name any path; the usual one must not leave `.loops` by a link that the repository brought along.
     if to.is_none() {
         place::stays_at_home(&target, DIRECTORY)
             .map_err(|error| Error::refused(format!("cannot write `{shown}`: {error}")))?;
     }
+    // Links are not followed: one that leads nowhere is in the way as well.
     if fs_err::symlink_metadata(&target).is_ok() {
         let there = read::text(&target, MAX_COMPARED)
             .map_err(|error| Error::refused(format!("`{shown}` is in the way: {error}")))?;
@@ -140,6 +143,7 @@ pub(crate) fn add(entry: &CatalogueEntry, to: Option<&Path>, session: &Session<'
     }
     create(&target, &entry.text).map_err(|error| failed(&error))?;
     let root = place::repository(&session.cwd).unwrap_or(&session.cwd);
+    // A copy elsewhere is not yet a loop of this project, whose `.gitignore` stays as it is.
     if target.starts_with(root.join(DIRECTORY)) {
         let did = formatter_ignores::ignore_runs(root, "", session)?;
         if did != formatter_ignores::UNCHANGED {

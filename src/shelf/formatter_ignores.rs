@@ -25,6 +25,7 @@ pub(super) fn ignore_runs(root: &Path, comment: &str, session: &Session<'_>) -> 
     let present = match fs_err::symlink_metadata(&path) {
         Err(_) => String::new(),
         Ok(_) => match read::text(&path, LARGEST) {
+            // Writing replaces the file, and would cut a link off from what it leads to.
             Ok(text) if !path.is_symlink() => text,
             Ok(_) | Err(_) => {
                 session.talk.warning(&format!(

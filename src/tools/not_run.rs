@@ -38,6 +38,7 @@ impl Lack {
 /// Tells whether a command did not run, by what it ended with and printed (the streams one behind the other, or the end of that).
 /// Without the words of the command, every line of the table counts.
 pub fn could_not_run(words: Option<&[String]>, exit: i32, output: &str) -> Option<CouldNotRun> {
+    // A tool that ended well has looked, whatever its output quotes.
     if exit == 0 {
         return None;
     }
@@ -67,12 +68,14 @@ fn only_command(text: &str) -> Option<Vec<String>> {
         Some((_, command)) => command,
         None => text,
     };
+    // Where a shell joins commands, any of them may have printed the line or decided the code.
     let is_one = !text.contains([';', '|', '&', '\n', '`', '<', '>', '(', ')', '{', '$']);
     is_one.then(|| shlex::split(text)).flatten()
 }
 
 /// Tells whether a row counts: any where it is not known what ran, else those of the tool, of who started it and of its language.
 fn may_say(row: &NotRunLine, exit: i32, direct: Option<&Recognised>) -> bool {
+    // A code means something else in every tool, so that a row with codes needs to know which one ran.
     let Some(direct) = direct else { return row.exits.is_empty() };
     let is_caller = |caller: &str| match caller {
         "npx" => row.by == "npm",

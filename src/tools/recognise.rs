@@ -85,6 +85,7 @@ fn called_directly(words: &[&str]) -> Option<Recognised> {
     let arguments = Arguments { all: arguments };
     let check = best(tool, &arguments)?;
     let purpose = check.purpose.or_else(|| arguments.purpose(tool, check));
+    // python itself says that a module is missing, so its lines in the output count as well.
     let callers = words.first().filter(|program| is_python(program)).map(|_| "python").into_iter().collect();
     let tasks = if check.tasks { arguments.tasks(tool, check) } else { Vec::new() };
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
@@ -124,6 +125,7 @@ fn called<'w, 'a>(words: &'w [&'a str]) -> Option<(&'static Tool, &'w [&'a str])
     {
         let named = |tool: &&Tool| {
             tool.scripts.iter().any(|known| known == script)
+                // Without a slash, php would run a file of this name in the directory, and not the tool.
                 || (*program == "php" && script.contains('/') && is_program(tool, script))
         };
         return TOOLS.tools.iter().find(named).map(|tool| (tool, arguments));
@@ -143,6 +145,7 @@ fn is_interpreter(program: &str) -> bool {
 
 fn is_python(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
+    // `py` is the launcher of Python on Windows.
     let version = name.strip_prefix("python").or((name == "py").then_some(""));
     version.is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
 }
@@ -157,6 +160,7 @@ fn module<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
         match rest {
             ["-m", module @ ..] => return Some(module),
             ["-W" | "-X", _, next @ ..] => rest = next,
+            // Behind `-c` stands a program, whose own words are no options of Python.
             [option, next @ ..] if option.starts_with('-') && *option != "-c" => rest = next,
             _ => return None,
         }
@@ -168,6 +172,7 @@ fn started<'w, 'a>(words: &'w [&'a str]) -> Option<(&'static str, &'w [&'a str])
     let begins = |caller: &&ToolCaller| {
         words.len() > caller.words.len() && caller.words.iter().zip(words).all(|(one, other)| one == other)
     };
+    // The longest: to `pnpm` alone, the `exec` behind it would be the program that it starts.
     let caller = TOOLS.callers.iter().filter(begins).max_by_key(|caller| caller.words.len())?;
     let mut rest = &words[caller.words.len()..];
     loop {
@@ -183,6 +188,7 @@ fn started<'w, 'a>(words: &'w [&'a str]) -> Option<(&'static str, &'w [&'a str])
             () if *first == "--" || caller.flags.iter().any(|flag| flag == first) => rest = next,
             () if takes_one && name != *first => rest = next,
             () if takes_one => rest = next.get(1..)?,
+            // An unknown option may take the next word, so that it is unknown what is started.
             () => return None,
         }
     }
@@ -249,6 +255,7 @@ impl<'a> Arguments<'_, 'a> {
         let mut words = self.all.iter().peekable();
         while let Some(word) = words.next() {
             if check.environments.iter().any(|option| option == word) {
+                // nox takes several names behind one option, and tox a list with commas.
                 while let Some(name) = words.next_if(|word| !word.starts_with('-')) {
                     found.extend(name.split(','));
                 }
@@ -261,6 +268,7 @@ impl<'a> Arguments<'_, 'a> {
     fn purpose(&self, tool: &Tool, check: &ToolCheck) -> Option<Purpose> {
         let mut names = self.environments(check);
         names.extend(self.tasks(tool, check));
+        // Gradle names the task of a project with its path, `:app:test`.
         let by_table = |name: &str| check.about.get(name.rsplit(':').next().unwrap_or(name)).copied();
         let said = |name: &str| match by_table(name) {
             Some(purpose) => Some(Some(purpose)),
@@ -298,6 +306,7 @@ impl<'a> Arguments<'_, 'a> {
                 let name = task.rsplit(':').next().unwrap_or(task);
                 check.names.iter().any(|known| known == task || known == name)
             };
+            // True without a task as well: a bare `gradle` or `mvn` checks nothing that is known.
             let only_prepares = tasks.iter().all(|task| *task == "clean");
             return if tasks.iter().all(is_known) && !only_prepares { Manner::Pure } else { Manner::Other };
         }

@@ -36,6 +36,7 @@ const WATCHES: [&str; 3] = ["--watch", ":watch", "cargo watch"];
 /// Tells whether a command goes on until somebody ends it.
 pub fn watches(body: &str) -> bool {
     WATCHES.iter().any(|sign| body.contains(sign))
+        // As whole words: `entr` begins `entry`.
         || body.split_whitespace().any(|word| WATCHERS.contains(&word))
 }
 
@@ -70,6 +71,7 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
             (true, _) => Some(Purpose::Format),
             (false, true) => Some(Purpose::Lint),
             (false, false) if is(head, &names.mends) => None,
+            // `docs:write` writes something else than what a check finds.
             (false, false) => return None,
         };
         return Some(TaskKind { purpose, mends: true, parts });
@@ -107,6 +109,7 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     let purpose = match () {
         () if is(head, &names.lint) => Purpose::Lint,
         () if is(head, &names.test) => Purpose::Test,
+        // At the end: in `generate-test-data`, the word only says for what something is made.
         () if has(&names.test) && words.last().is_some_and(|last| is(last, &names.test)) => Purpose::Test,
         () if is_lint && words.last().is_some_and(|last| is(last, &names.lint)) => Purpose::Lint,
         () => return None,

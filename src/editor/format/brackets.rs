@@ -126,6 +126,7 @@ impl FlowReader<'_> {
         let mut end = 0;
         for (at, c) in rest.char_indices() {
             let next = rest[at + c.len_utf8()..].chars().next();
+            // A colon within a word, as in an address, separates nothing.
             let is_over = matches!(c, ',' | '[' | ']' | '{' | '}' | '\n')
                 || (c == ':'
                     && next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}')));
@@ -173,6 +174,7 @@ impl FlowValue {
             FlowContent::Map(entries) => ('{', '}', entries),
         };
         let inner = indent + 2;
+        // Prettier has a comma behind the last part as well.
         let lines = entries.iter().map(|entry| format!("{:inner$}{},\n", "", entry.within(inner)));
         format!("{}{open}\n{}{:indent$}{close}", self.properties, lines.collect::<String>(), "")
     }
@@ -193,6 +195,7 @@ impl FlowEntry {
     fn within(&self, indent: usize) -> String {
         let whole = self.on_one_line();
         let Some(value) = self.value.as_ref().filter(|value| value.is_open()) else { return whole };
+        // One column is left for the comma.
         if indent + console::measure_text_width(&whole) < WIDTH {
             return whole;
         }

@@ -124,6 +124,7 @@ impl<'t> LineFormatter<'t> {
     /// Writes a line of structure with everything that goes on below it, and returns the next line.
     fn structure(&mut self, at: usize) -> Option<usize> {
         let line = self.lines[at];
+        // Tabs, complex keys and directives would need rules of their own: such a text is left as it is.
         if line.trim_start_matches(' ').starts_with(['\t', '?', '%']) {
             return None;
         }
@@ -169,6 +170,7 @@ impl<'t> LineFormatter<'t> {
                 (true, true) | (false, false) => return Some(top),
                 // A list may begin at the column of its key.
                 (false, true) => {}
+                // A list at the column of its key ends where the next key begins.
                 (true, false) => {
                     self.levels.pop();
                     return self
@@ -252,8 +254,10 @@ impl<'t> LineFormatter<'t> {
         }
         let has_indent = header.contains(|c: char| c.is_ascii_digit());
         let own = self.lines[first].len() - self.lines[first].trim_start_matches(' ').len();
+        // A digit in the header counts from the level of its key, and has to be right afterwards as well.
         let (from, to) = if has_indent { (level.before, level.now) } else { (own, level.now + STEP) };
         let mut end = last;
+        // With this sign, blank lines at the end are a part of the text.
         if header.contains('+') {
             let behind = self.lines.iter().skip(last + 1);
             end += behind.take_while(|line| line.trim().is_empty()).count();
@@ -278,6 +282,7 @@ impl<'t> LineFormatter<'t> {
         head: &str,
         level: Level,
     ) -> usize {
+        // Prettier begins a text of several lines below its key.
         let has_key = head.contains(':');
         let inner = if has_key { level.now + STEP } else { level.now };
         if has_key {
@@ -307,6 +312,7 @@ impl<'t> LineFormatter<'t> {
     ) -> Option<usize> {
         let text = self.text;
         let read = brackets::read(&text[start..]).filter(|(_, end)| {
+            // Brackets may be a key themselves: then a colon follows, and they are left as they are.
             let behind = first_line(&text[start + end..]);
             behind.trim().is_empty()
                 || behind.starts_with([' ', '\t']) && behind.trim_start().starts_with('#')
@@ -318,6 +324,7 @@ impl<'t> LineFormatter<'t> {
         let line = value.on_one_line();
         let dashes = head.len() - head.trim_start_matches("- ").len();
         let deep = indent + if head == "-" { STEP } else { dashes };
+        // Measured in columns, as Prettier does: a wide character takes two.
         let written =
             if indent + console::measure_text_width(head) + 1 + console::measure_text_width(&line) <= WIDTH {
                 format!("{head} {line}")
@@ -374,6 +381,7 @@ fn cut(value: &str) -> (&str, &str) {
     }
     let from = quoted::end(value).unwrap_or(0);
     let comment = value[from..].match_indices('#').map(|(at, _)| from + at);
+    // Only behind a blank does the sign begin a comment.
     match comment.into_iter().find(|at| value[..*at].ends_with([' ', '\t'])) {
         Some(at) => (value[..at].trim_end(), &value[at..]),
         None => (value.trim_end(), ""),
@@ -394,6 +402,7 @@ fn closing(text: &str) -> Option<usize> {
         let before = text[..at].chars().next_back();
         let begins = before.is_none_or(|c| c.is_whitespace() || matches!(c, '{' | '[' | ',' | ':'));
         match c {
+            // Within a plain text, a quote is a letter: `it's`.
             '"' | '\'' if begins => {
                 at += quoted::end(rest)?;
                 continue;

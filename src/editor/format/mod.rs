@@ -31,6 +31,7 @@ pub(crate) fn formatted(text: &str) -> Result<String, Unformatted> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let tree = parse(&text).ok_or(Unformatted::Unreadable)?;
     let made = LineFormatter::new(&text, long_texts(&text, &tree)).formatted().ok_or(Unformatted::Unusual)?;
+    // The trees do not have the comments, and the letters do not have the structure.
     let stays = parse(&made).is_some_and(|now| is_alike(&tree, &now)) && letters(&text).eq(letters(&made));
     if stays { Ok(made) } else { Err(Unformatted::Unusual) }
 }
@@ -62,6 +63,7 @@ fn is_alike(one: &Node, other: &Node) -> bool {
 
 /// Returns what no formatting may change, the comments among it.
 fn letters(text: &str) -> impl Iterator<Item = char> {
+    // Other quotes need other escapes, and brackets over several lines a comma more.
     text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '"' | '\'' | '\\' | ','))
 }
 

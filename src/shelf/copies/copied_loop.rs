@@ -36,6 +36,7 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
         |name: &SharedName| policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal));
     match asked {
         RequestedLoop::OfGithub { name, reference } => {
+            // Before any server is asked: a source that the policy forbids does not even learn of the question.
             allowed(&name)?;
             let (api, server) = server(session)?;
             let what = format!("cannot add `{name}`");
@@ -61,6 +62,7 @@ pub(crate) fn add(text: &str, accept: Copies, session: &Session<'_>) -> Result<S
             copy(&CopiedFrom { prefix: OF_GIT, server, name, origin: &origin }, &reference, accept, session)
         }
         RequestedLoop::Unnamed { address, reference } => {
+            // No file is named yet, and a policy allows repositories: any path stands for it.
             address.name("loop.yaml").map_or(Ok(()), |name| allowed(&name))?;
             Err(unnamed(text, &address, reference, session))
         }
@@ -114,6 +116,7 @@ fn copy(
     check_name(name)?;
     let source = format!("{prefix}{name}");
     let lock = store::lock(&loops)?;
+    // The place of a copy does not tell its server, so that the files of two would get mixed.
     let is_of_other = |one: &&LockedLoop| {
         let is_same = one.source.starts_with(prefix) && one.server == *server;
         !is_same && one.name().is_ok_and(|other| other.repository() == name.repository())
@@ -131,6 +134,7 @@ fn copy(
     }
     let contents = origin.at(&meant.commit).map_err(|error| error.failed(&what))?;
     let gathered = gather(contents.as_ref(), name, &loops, session)?;
+    // A cool-down counts from when the commit was first seen, not from when it was added again.
     let seen = before.as_ref().filter(|before| before.commit == meant.commit).map(|before| before.seen);
     let after = LockedLoop {
         source,
@@ -192,6 +196,7 @@ pub(super) fn digests(gathered: &Gathered) -> BTreeMap<String, Sum> {
 /// Returns what the copy can do that is here; nothing, where it cannot be read any more.
 pub(super) fn abilities_here(name: &SharedName, loops: &Path, session: &Session<'_>) -> Abilities {
     let here = CopyFiles(CopiedFile::new(loops, name.repository(), name.path()));
+    // What is wrong with the old copy is not what was asked about.
     let quiet = session.clone().talking_to(&Silence);
     gather(&here, name, loops, &quiet).map(|gathered| gathered.abilities).unwrap_or_default()
 }
@@ -208,6 +213,7 @@ pub(super) fn at(meant: &MeantCommit) -> String {
 
 /// Tells whether a name that should never mean something else does so.
 pub(super) fn has_moved(before: &LockedLoop, meant: &MeantCommit) -> bool {
+    // A branch is meant to move, and the name of a commit cannot lead elsewhere.
     meant.reference.starts_with("refs/tags/")
         && before.reference == meant.reference
         && before.commit != meant.commit

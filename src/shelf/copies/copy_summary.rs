@@ -50,6 +50,7 @@ pub(super) fn difference(before: &Abilities, after: &Abilities) -> String {
 /// holds is taken for our words, and no runner obeys it.
 fn item(out: &mut String, sign: &str, what: &str) {
     let what = screen(what);
+    // Some viewers of logs begin a new line at these as well.
     let lines = what.split(['\n', '\u{2028}', '\u{2029}', '\u{85}']);
     for (number, line) in lines.enumerate() {
         let sign = if number == 0 { sign } else { "│" };

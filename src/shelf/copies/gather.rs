@@ -136,6 +136,7 @@ pub(super) fn gather(
     while let Some(path) = open.pop_front() {
         let (of_loop, others) = gatherer.one(&path, session)?;
         abilities.extend(of_loop);
+        // Loops may run each other in circles.
         open.extend(others.into_iter().filter(|other| seen.insert(other.clone())));
     }
     let files: BTreeMap<String, String> =
@@ -151,6 +152,7 @@ impl Gatherer<'_> {
         let shown = place.to_string();
         let mut fetch = |reference: &Reference<'_>| self.fetch(reference);
         let loaded = load::decode_with(&shown, &text, &place.file(), &mut fetch);
+        // First: without the file that the server did not give, the findings below would blame the loop.
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
@@ -187,6 +189,7 @@ impl Gatherer<'_> {
                     self.read(&path, self.depth(place.path()) + 1)?;
                     others.push(path);
                 }
+                // What every ll-loop has built in need not be copied.
                 None if Builtin::named(name_within(&name).map_or(&name, |(_, name)| name)).is_some() => {}
                 None => {
                     let shown = one_line(&name, 100);
@@ -280,6 +283,7 @@ impl Gatherer<'_> {
             );
             return Err(Error::refused(message));
         }
+        // The limit of each file is what is left of the whole, so that nothing larger is ever fetched.
         let room =
             MAX_BYTES - found.values().map(|found| found.text.len() as u64).sum::<u64>().min(MAX_BYTES);
         let Some(bytes) = self.files.file(path, room)? else {

@@ -55,8 +55,10 @@ impl GitAddress {
         }
         let (host, path) = host_and_path(text)?;
         let path = path.trim_end_matches('/');
+        // With and without this ending, an address means the same repository, and its copies have one place.
         let path = path.strip_suffix("/.git").or_else(|| path.strip_suffix(".git")).unwrap_or(path);
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        // ssh would take a host that begins with a dash for an option, such as `-oProxyCommand=`.
         if parts.is_empty() || host.starts_with('-') {
             return Err(GitAddressError::NoRepository);
         }
@@ -68,6 +70,7 @@ impl GitAddress {
             host if host.contains('.') => plain(&host.to_ascii_lowercase()),
             host => format!("{}.host", plain(host)),
         };
+        // The name of a copy has two parts before the path, however deep the repository lies on its server.
         let last = plain(&parts[parts.len().saturating_sub(2)..].join("-"));
         Ok(Self { text: text.to_owned(), repository: format!("{host}/{last}") })
     }
@@ -107,9 +110,11 @@ fn host_and_path(text: &str) -> Result<(&str, &str), GitAddressError> {
         return if user.starts_with('-') { Err(GitAddressError::NoRepository) } else { Ok((host, path)) };
     }
     let (server, path) = text.split_once(':').ok_or(GitAddressError::NoRepository)?;
+    // In `ext::COMMAND`, git takes the first part for a helper that it starts.
     if path.starts_with(':') {
         return Err(GitAddressError::Protocol(one_line(server, 40)));
     }
+    // git takes `./a:b`, with a slash before the colon, for a path on this machine.
     if server.is_empty() || server.starts_with('-') || server.contains('/') {
         return Err(GitAddressError::NoRepository);
     }

@@ -83,6 +83,7 @@ impl RequestedLoop {
             if names_file {
                 return Err(Explanation::new("`//` has to stand between the repository and the path"));
             }
+            // An `@` before the last part belongs to a user, `git@host:repository`.
             let last = text.rfind(['/', ':']).unwrap_or(0);
             let (address, reference) = match text[last..].split_once(['@', '#']) {
                 Some((end, reference)) => (&text[..last + end.len()], Some(reference)),
@@ -112,6 +113,7 @@ fn path_and_ref(text: &str) -> (&str, &str) {
 }
 
 fn refused(text: &str, why: &Explanation, form: &str) -> Error {
+    // A text that is refused may be an address with a password in it.
     Error::refused(format!("`{}` names no shared loop: {why}", without_credential(&one_line(text, 200))))
         .with_hint(form)
 }
@@ -123,6 +125,7 @@ fn check_ref(name: &str) -> Result<(), Explanation> {
             || c.is_whitespace()
             || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\' | '#' | '%')
     };
+    // A dash in front would make the name an option of git.
     let is_impossible = name.chars().any(is_odd)
         || ["..", "@{", "//"].iter().any(|odd| name.contains(odd))
         || name.starts_with(['-', '/'])

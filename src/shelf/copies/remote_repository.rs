@@ -67,6 +67,7 @@ impl<'s> RemoteRepository<'s> {
                 Some(AdvertisedRef { id: ObjectId::parse(id).ok()?, name: name.to_owned() })
             })
             .collect();
+        // A repository has one kind of ids, and cannot fetch from one with the other kind.
         let is_sha256 = refs.iter().any(|one| one.id.as_str().len() == 64);
         let files = if is_sha256 { scratch(&address, true, session)? } else { asked };
         Ok(Self { address, session, refs, is_sha256, files, history: OnceCell::new() })
@@ -113,6 +114,7 @@ impl<'s> RemoteRepository<'s> {
         };
         let id = ObjectId::parse(commit).map_err(TreeError::from)?;
         let call = Call::new("for-each-ref").with(&["--count=1", "--format=%(refname)"]);
+        // git fails here where no branch or tag has brought the commit along.
         let leads = self.history()?.line(&call.option_id("--contains", &id));
         if leads.is_ok_and(|leads| !leads.is_empty()) { Ok(()) } else { Err(foreign().into()) }
     }
@@ -137,16 +139,20 @@ impl<'s> RemoteRepository<'s> {
         let id = ObjectId::parse(commit).map_err(TreeError::from)?;
         let fetch = |what: &str| {
             let call = Call::fetch_from(self.address.as_str())
+                // All files of a loop together have at most 1 MiB, so that nothing larger is part of one.
                 .with(&["--force", "--depth=1", "--filter=blob:limit=1m"])
                 .named(what, ":refs/ll-loop/fetched");
             bounded(&self.files, self.session, &call)
         };
+        // With this ending git lists what a tag is of; it is no ref that could be fetched.
         let of_name = self.refs.iter().find(|one| one.id == id && !one.name.ends_with("^{}"));
         // Some servers give out what has a name, and nothing by its id.
         match (fetch(id.as_str()), of_name) {
+            // Only after a refusal: a call that took too long or brought too much would do so again.
             (Err(OriginError::Git(TreeError::Git(GitError::Failed(_)))), Some(named)) => fetch(&named.name)?,
             (fetched, _) => fetched?,
         };
+        // The id may be that of a tree, or of a tag.
         let kind = self.files.git.line(&Call::new("cat-file").with(&["-t"]).id(&id))?;
         if kind == "commit" {
             return Ok(id);
@@ -174,6 +180,7 @@ impl Origin for RemoteRepository<'_> {
         match (branch, self.reference(&format!("refs/tags/{name}"))) {
             (Some(_), Some(_)) => Err(ContentsError::Ambiguous(one_line(name, 200)).into()),
             (Some(meant), None) | (None, Some(meant)) => Ok(meant),
+            // git shortens ids to no less than four digits.
             (None, None) if name.len() >= 4 && lower.bytes().all(is_hex) => {
                 Err(ContentsError::Short(name.to_owned()).into())
             }
@@ -206,6 +213,7 @@ impl FetchedFiles<'_> {
         let parts: Vec<&str> = path.split('/').collect();
         for end in 1..=parts.len() {
             let (walked, is_last) = (parts[..end].join("/"), end == parts.len());
+            // A `*` in the name of a file is no pattern.
             let list = Call::new("ls-tree").with(&["-z"]).id(&self.commit).path(walked.as_str()).literal();
             let listed = self.git.bytes(&list, &[])?;
             let text = String::from_utf8_lossy(&listed);
@@ -281,10 +289,12 @@ fn bounded(scratch: &Scratch, session: &Session<'_>, call: &Call) -> Result<Stri
                 }
                 thread::park_timeout(LOOK);
             }
+            // A fast call may have brought too much between two looks.
             size(scratch.directory()) > MOST
         });
         let made = git.line(call);
         is_over.store(true, Ordering::Relaxed);
+        // So that a call does not wait for the next look.
         watch.thread().unpark();
         let is_too_much = watch.join().unwrap_or(false);
         if is_too_much { Err(OriginError::TooMuch(MOST)) } else { Ok(made?) }

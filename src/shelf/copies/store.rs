@@ -55,9 +55,11 @@ pub(super) fn write(loops: &Path, changes: &[LoopChange]) -> Result<(), Error> {
     // Whoever holds the directory writes; it is let go with the process.
     let held = read::directory(loops).map_err(|error| cannot("open", loops, &error))?;
     held.lock().map_err(|error| cannot("lock", loops, &error))?;
+    // Read anew now that others are kept out: another process may have written since.
     let before = lock(loops)?;
     let after = changed(&before, changes)?;
     check_shared(&after)?;
+    // All files are looked at before the first one is written, so that a refusal leaves nothing half done.
     let mut writes: Vec<(PathBuf, &str)> = Vec::new();
     for change in changes {
         for (path, text) in &change.files {
@@ -86,6 +88,7 @@ pub(super) fn write(loops: &Path, changes: &[LoopChange]) -> Result<(), Error> {
     // What was copied and is not named is not run: a process that dies here has done no harm.
     let file = loops.join(LOCK);
     replace::replace(&file, after.text()).map_err(|error| cannot("write", &file, &error))?;
+    // Last: until the new lock file is in place, runs read the old files.
     remove_unused(loops, &before, &after);
     Ok(())
 }
@@ -96,6 +99,7 @@ fn changed(before: &LockFile, changes: &[LoopChange]) -> Result<LockFile, Error>
     for change in changes {
         let at = after.loops.iter().position(|one| one.source == change.after.source);
         let there = at.map(|at| &after.loops[at]);
+        // Another process may have made the very same change.
         let is_same = there.is_some_and(|there| {
             (&there.commit, &there.reference, &there.files, &there.merged)
                 == (&change.after.commit, &change.after.reference, &change.after.files, &change.after.merged)
@@ -109,6 +113,7 @@ fn changed(before: &LockFile, changes: &[LoopChange]) -> Result<LockFile, Error>
             None => after.loops.push(change.after.clone()),
         }
     }
+    // By name, so that the text depends on what was added and not on when.
     after.loops.sort_by(|one, other| one.source.cmp(&other.source));
     Ok(after)
 }

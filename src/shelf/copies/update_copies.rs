@@ -75,6 +75,7 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
     }
     if let Some(asked) = &options.name {
         let plain = asked.trim_start_matches(COPY).trim_start_matches(REMOTE).trim_start_matches(OF_GIT);
+        // People name a loop as they have added it, with `@REF`.
         let plain = plain.split_once('@').map_or(plain, |(name, _)| name);
         chosen.retain(|(name, _)| name.as_str() == plain);
         if chosen.is_empty() {
@@ -88,6 +89,7 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
     }
     let policy = binding::acting(session)?;
     for (name, _) in &chosen {
+        // Before any server is asked.
         policy.source(name.repository()).map_err(|refusal| binding::refused(&refusal))?;
     }
     let mut updated = Updated { text: String::new(), refused: None };
@@ -101,6 +103,7 @@ pub(crate) fn update(options: &UpdateOptions, session: &Session<'_>) -> Result<U
             Ok(UpdateStep::Take(change)) => taken.push(change),
             Err(error) => {
                 let _ = writeln!(updated.text, "  {}", error.message());
+                // The text names all refusals; the first one decides how the command ends.
                 updated.refused.get_or_insert(error);
             }
         }
@@ -197,6 +200,7 @@ impl UpdateCheck<'_> {
         let Gathered { files: texts, abilities } = if merged.is_empty() {
             gathered
         } else {
+            // Once more: edits may take over other files, and change what the loop can do.
             gather(&Instead { files: contents.as_ref(), with: &merged }, &name, self.loops, self.session)?
         };
         if is_new {
@@ -246,6 +250,7 @@ impl UpdateCheck<'_> {
         let mut waiting = before.waiting.clone();
         waiting.entry(newest.commit.clone()).or_insert(self.now);
         let mut in_order: Vec<(String, Timestamp)> = waiting.clone().into_iter().collect();
+        // From the latest: the newest commit that has waited long enough is taken.
         in_order.sort_by_key(|(_, seen)| std::cmp::Reverse(*seen));
         in_order.truncate(MOST_WAITING);
         let mut still: BTreeMap<String, Timestamp> = BTreeMap::new();
@@ -279,6 +284,7 @@ impl UpdateCheck<'_> {
         let mut edited = BTreeMap::new();
         for (path, copied) in &before.files {
             let there = store::digest(&CopiedFile::new(self.loops, name.repository(), path))?;
+            // A file that was removed holds no edits to keep.
             if let Some(there) = there.filter(|there| there != copied) {
                 edited.insert(path.clone(), there);
             }
@@ -332,6 +338,7 @@ fn of_locked<'o>(
     if before.is_of_git() {
         let address = GitAddress::parse(&before.server)
             .ok()
+            // Else an edited lock file could bring the loop of another server under a name that is trusted.
             .filter(|address| address.name(name.path()).as_ref() == Ok(name))
             .ok_or_else(|| {
                 let shown = one_line(&before.server, 200);

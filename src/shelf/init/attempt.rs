@@ -44,9 +44,11 @@ pub(super) fn all(
     let place = transient::directory("").map_err(failed)?;
     let copy = place.path().join("copy");
     attempt.copied(root, &copy, true).map_err(failed)?;
+    // A copy that was broken off ends without an error.
     attempt.stopped()?;
     let mut trials = Trials::default();
     for planned in &planned.loops {
+        // Packages of one loop have equal commands, so that one of them shows whether these run.
         let package = planned.packages.first().map(String::as_str);
         for check in planned.plan.checks.iter().chain(&planned.plan.tentative) {
             if trials.of(&check.finding).is_none() {
@@ -72,6 +74,7 @@ impl CheckTrial<'_, '_> {
         let talk = self.session.talk;
         let command = one_line(&check.finding.command, MAX_SHOWN);
         talk.note(&format!("trying {}: {command}", check.name));
+        // Anew before each check, so that none is blamed for what an earlier one has changed.
         let before = self.seen(copy);
         let (seen, printed) = self.run(&check.finding.command, below);
         talk.progress("");
@@ -96,6 +99,7 @@ impl CheckTrial<'_, '_> {
         let words = shlex::split(&check.finding.command);
         match (seen.stop, &seen.failure, seen.exit_code) {
             (Some(_), ..) => {
+                // What was cut off has said neither yes nor no.
                 let minutes = LIMIT.as_secs() / 60;
                 return not(format!("it took more than {minutes} minutes"), "run it by itself".to_owned());
             }
@@ -115,12 +119,14 @@ impl CheckTrial<'_, '_> {
             };
             return not(found.said, advice);
         }
+        // With these codes a shell says that it cannot start a program, or does not find it.
         if matches!(code, 126 | 127) {
             let why = last.last().cloned().unwrap_or_else(|| format!("exit {code}"));
             let program = words.iter().flatten().next().map_or("", String::as_str);
             let advice = self.install(missing_program(&why).unwrap_or(program), check, package);
             return not(why, advice);
         }
+        // Hooks change files on purpose, and are asked again by the loop.
         match changed.filter(|_| !check.mends_itself()) {
             Some(path) => Tried::Changed { path, took },
             None => Tried::Ran { exit: code, took, last },
@@ -210,8 +216,10 @@ impl CheckTrial<'_, '_> {
                 }
                 self.copied(&path, &target, false)?;
             } else if kind.is_symlink() {
+                // A link stays a link: followed, it could lead out of the tree, or into a circle.
                 fs_err::os::unix::fs::symlink(fs_err::read_link(&path)?, &target)?;
             } else if kind.is_file() {
+                // Nothing but files: a pipe or a device could be read forever.
                 read::copy(&path, &target)?;
             }
         }
@@ -222,6 +230,7 @@ impl CheckTrial<'_, '_> {
     /// not belong to it.
     fn seen(&self, copy: &Path) -> SeenFiles {
         let list = Call::new("ls-files").with(&["-z", "--cached", "--others", "--exclude-standard"]);
+        // Without a `.git` of its own, git would look for a repository above the copy.
         let listed = copy
             .join(".git")
             .exists()
@@ -237,6 +246,7 @@ impl CheckTrial<'_, '_> {
         };
         let stamped = paths.into_iter().filter_map(|path| {
             let metadata = fs_err::symlink_metadata(&path).ok()?;
+            // Length and time tell a change without reading every file twice for each check.
             Some((path, (metadata.len(), metadata.modified().ok())))
         });
         stamped.collect()
@@ -280,6 +290,7 @@ fn missing_program(printed: &str) -> Option<&str> {
 
 fn missing_in(line: &str) -> Option<&str> {
     let line = line.trim_end();
+    // make starts simple commands without a shell, and says this of a program that is not there.
     let of_make = line.strip_suffix(": No such file or directory").filter(|_| line.starts_with("make"));
     let ends = [": command not found", ": not found", ": Command not found"];
     let before = of_make.or_else(|| ends.into_iter().find_map(|end| line.strip_suffix(end)))?;

@@ -94,6 +94,7 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<InitRe
     for (path, text) in &texts {
         ensure_valid(path, text)?;
     }
+    // The loops first: where one of the files differs, `.gitignore` is not touched either.
     let mut files = write(&root, texts, options.force, session)?;
     let words = note_of_words(&repository, &OF_RUNS.join(" "));
     files.push((formatter_ignores::FILE.to_owned(), formatter_ignores::ignore_runs(&root, &words, session)?));
@@ -202,6 +203,7 @@ fn write(
     let (mut differ, mut todo) = (Vec::new(), Vec::new());
     for (path, text) in files {
         let file = root.join(&path);
+        // A link in the tree may lead anywhere, and `--force` would replace what is there.
         let linked = file.ancestors().take_while(|above| *above != root).find(|above| above.is_symlink());
         if let Some(link) = linked {
             return Err(Error::refused(format!(

@@ -72,6 +72,7 @@ fn is_script(path: &str) -> bool {
 pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Error> {
     let (mut files, mut texts, mut open) = (Vec::new(), 0, vec![(root.to_owned(), 0)]);
     let mut bytes = 0;
+    // The top has to be readable: one that may not be read would look like one without checks.
     let entries = fs_err::read_dir(root);
     entries.map_err(|error| {
         Error::failed("cannot look into the repository", &error).of_kind(crate::context::error::Kind::Refused)
@@ -86,6 +87,7 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
                 continue;
             }
             let Some(shown) = path.strip_prefix(root).ok().and_then(Path::to_str) else { continue };
+            // Links are not followed: they could lead out of the repository, or into a circle.
             if !kind.is_file() || files.len() >= MOST {
                 continue;
             }
@@ -93,8 +95,10 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
                 || PRETTIER.contains(&name)
                 || is_script(shown)
                 || ENDS.iter().any(|end| name.ends_with(end));
+            // Beyond these bounds a file still counts by its name.
             let text = if says && texts < MOST_READ && bytes < MOST_BYTES {
                 texts += 1;
+                // One that is too long, or not text, counts by its name as well.
                 let text = read::text(&path, LONGEST).unwrap_or_default();
                 bytes += text.len();
                 text

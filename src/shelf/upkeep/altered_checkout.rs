@@ -27,6 +27,7 @@ fn removes_place(repository: &Repository, command: &str) -> bool {
 pub(super) fn alters_checkout(command: &str) -> bool {
     let words: Vec<&str> =
         without_assignments(command).split_whitespace().filter(|word| *word != "sudo").collect();
+    // Neither what is installed for the whole machine nor what is not saved changes the manifest.
     let is_elsewhere = words.iter().any(|word| matches!(*word, "-g" | "--global" | "--no-save"));
     let words = words.into_iter().filter(|word| !word.starts_with('+')).collect::<Vec<_>>();
     match words.as_slice() {
@@ -42,6 +43,7 @@ pub(super) fn alters_checkout(command: &str) -> bool {
         ["cargo", "install", rest @ ..] => rest.iter().any(|word| word.starts_with("--path")),
         ["yarn" | "pnpm" | "bun", "add" | "up" | "upgrade" | "remove" | "update", ..] => !is_elsewhere,
         ["npm", "install" | "i" | "uninstall" | "update", rest @ ..] => {
+            // Without a name, npm installs what the manifest lists already.
             !is_elsewhere && rest.iter().any(|word| !word.starts_with('-'))
         }
         // Without a version, it fetches what the module file names.

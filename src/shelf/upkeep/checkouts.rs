@@ -35,15 +35,18 @@ impl Checkouts {
             (_, Some(rest)) if rest.is_empty() || rest.starts_with('/') => Some(rest.trim_start_matches('/')),
             (_, _) => None,
         };
+        // One checkout may lie within another, whose files it then is not part of.
         let deepest = |places: &[String]| {
             let holding = places.iter().filter_map(|place| Some((place.len(), rest(place)?.to_owned())));
             holding.max_by_key(|(depth, _)| *depth)
         };
+        // Jobs of GitLab have no step for it: they begin in their own repository.
         if self.own.is_empty() && self.others.is_empty() {
             return Some(directory.to_owned());
         }
         let of_others = deepest(&self.others).map(|(depth, _)| depth);
         let (depth, within) = deepest(&self.own)?;
+        // A second checkout of the same repository is a version with which the first is compared.
         let is_compared = self.own.len() > 1 && depth > 0;
         (!is_compared && of_others.is_none_or(|other| other <= depth)).then_some(within)
     }

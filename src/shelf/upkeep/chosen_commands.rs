@@ -79,6 +79,7 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
             if is_known {
                 continue;
             }
+            // No tool mends a build or a test that fails.
             let has_fix = matches!(purpose, Purpose::Lint | Purpose::Format);
             // Beside `lint`, `lint:fix` is not what mends another check.
             let fixes: Vec<&Finding> =
@@ -97,6 +98,7 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
             fix: None,
         }));
     }
+    // The toolchain's idea of a format does not stand beside the repository's own.
     let has_format = checks.iter().any(|check| check.finding.purpose == Some(Purpose::Format));
     let formats = if has_format { Vec::new() } else { toolchains::formats(repository) };
     let tentative = formats.into_iter().take(1).map(|finding| {
@@ -250,6 +252,7 @@ fn program(command: &str) -> String {
     let Some(words) = shlex::split(command) else { return String::new() };
     let found = recognise(&words);
     match (found, words.as_slice()) {
+        // Behind `uv run` stands a program and its arguments, not a task.
         (None, [runner, run, .., task]) if run == "run" && runner != "uv" => task.clone(),
         (None, [manager, script]) if matches!(manager.as_str(), "npm" | "pnpm" | "yarn" | "bun") => {
             script.clone()
@@ -365,6 +368,7 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
             continue;
         }
         match groups.iter_mut().find(|(known, _)| commands(known).eq(commands(&of_package))) {
+            // The files of the first package are the evidence for all that share its commands.
             Some((_, packages)) => packages.push(package.to_owned()),
             None => groups.push((within(of_package, package), vec![package.to_owned()])),
         }
@@ -394,6 +398,7 @@ fn package(path: &str) -> Option<&str> {
 /// Tells whether the name of a package can stand in a loop, a workflow and a command as it is.
 fn is_plain(directory: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "/_.-@ +,~=".contains(c);
+    // `..` leads out of the repository, and a dash would begin an option.
     directory.chars().all(is_plain)
         && !directory.split('/').any(|part| part.starts_with(['.', '-', ' ']) || part.ends_with(' '))
 }
@@ -441,6 +446,7 @@ impl Plan {
                 }),
             }
         }
+        // A format that the try has confirmed was put last, and belongs before the tests.
         let order: BTreeMap<Purpose, usize> = Purpose::ALL.into_iter().zip(0..).collect();
         self.checks
             .sort_by_key(|check| check.finding.purpose.and_then(|purpose| order.get(&purpose).copied()));

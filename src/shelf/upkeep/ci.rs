@@ -107,6 +107,7 @@ impl CiContents {
         self.commands.retain(|command| match command.machine {
             None => true,
             Some(OtherMachine::Macos) => is_of_macos,
+            // ll-loop itself does not run on Windows.
             Some(OtherMachine::Windows) => false,
         });
     }
@@ -166,6 +167,7 @@ fn add_each_once(known: &mut Vec<Finding>, findings: impl IntoIterator<Item = Fi
             unmeasured(&other.command) == unmeasured(&finding.command) && other.directory == finding.directory
         };
         match known.iter_mut().find(is_same) {
+            // What the longer one says more is how to measure, and a loop measures nothing.
             Some(known) if words(&finding.command).len() < words(&known.command).len() => *known = finding,
             Some(_) => {}
             None => known.push(finding),
@@ -195,6 +197,7 @@ fn unmeasured(command: &str) -> Vec<&str> {
     if let Some(program) = found.first_mut() {
         *program = program.rsplit('/').next().unwrap_or(program);
     }
+    // Jobs write the same options in different orders.
     found.sort_unstable();
     found
 }
@@ -235,6 +238,7 @@ fn starts_python(words: &[&str]) -> bool {
 
 /// Returns what a command of a job is, if it is a check or mends.
 fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
+    // An earlier line of the job may have made or unpacked the directory.
     let is_there = line.directory.is_empty()
         || repository
             .paths()
@@ -252,6 +256,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         Some(found) => match (found.manner, found.tool.name.as_str()) {
             // The directory into which is built was made by an earlier line.
             (_, "cmake" | "ctest" | "meson") => return None,
+            // An earlier step, `./configure` for example, has written its Makefile.
             (_, "make") if !has_makefile(repository, line) => return None,
             (Manner::Pure, _) => (found.purpose.unwrap_or(Purpose::Test), false),
             (Manner::Mends, _) => (found.purpose?, true),
@@ -263,6 +268,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             (Manner::Other, _) => (by_names(found, &line.directory)?, false),
         },
         None if is_build(&words) => (Purpose::Build, false),
+        // What an unknown script does after a finding of an earlier step is no check of the tree.
         None if line.asks_earlier => return None,
         None => own_script(repository, line, &words)?,
     };
@@ -306,6 +312,7 @@ fn by_names(found: &Recognised, directory: &str) -> Option<Purpose> {
         return None;
     }
     let is_of_tests = |name: &&&String| is_some_test(name);
+    // Elsewhere `html` says too little; among documents it is the task of Sphinx's Makefile.
     let is_in_docs = matches!(directory.rsplit('/').next(), Some("docs" | "doc"));
     let is_build = |name: &&String| builds_documents(name) || (is_in_docs && name.as_str() == "html");
     let all_look = names.iter().zip(&kinds).all(|(name, kind)| kind.is_some() || is_some_check(name));
@@ -335,12 +342,14 @@ fn is_made(repository: &Repository, word: &str) -> bool {
     is_of_cargo
         || matches!(first, "dist" | "target" | "out" | "_build" | "public" | "_site")
             && path.contains('/')
+            // A repository may keep its sources in a folder of such a name.
             && !repository.paths().any(|file| file.split('/').next() == Some(first))
 }
 
 /// Tells whether there is a Makefile before anything is configured.
 fn has_makefile(repository: &Repository, line: &CiCommand) -> bool {
     let files = ["GNUmakefile", "makefile", "Makefile"];
+    // These options name another folder or file, of which nothing is known here.
     line.command.contains(" -C")
         || line.command.contains(" -f")
         || files.iter().any(|file| repository.has(joined(&line.directory, file).as_str()))
@@ -364,6 +373,7 @@ fn is_build(words: &[String]) -> bool {
 fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Option<(Purpose, bool)> {
     let plain: Vec<&str> = words.iter().map(String::as_str).collect();
     if let ["cargo", "xtask", name, rest @ ..] = plain.as_slice() {
+        // `xtask` is a convention: without this alias cargo has no such subcommand.
         let is_there = repository.text(".cargo/config.toml").is_some_and(|text| text.contains("xtask"));
         let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there)?;
         return Some((kind.purpose?, kind.mends));
@@ -393,6 +403,7 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
     let is_of_linters = task_kind(job, "").is_some_and(|kind| kind.purpose == Some(Purpose::Lint));
     let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"));
     match () {
+        // This comes first: `tests/setup.sh` lies among the tests, and tests nothing.
         () if prepares(stem) => None,
         () if is_of_tests => Some((Purpose::Test, false)),
         () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Some((Purpose::Lint, false)),
@@ -626,6 +637,7 @@ impl Workflow<'_> {
                 // What is set up behind a check is for those behind it.
                 place.is_prepared |= sets_up(step)
                     && contents.commands.iter().any(|line| line.is_check_of(&place.id(self.path)));
+                // Before what it changes is noted, which concerns only the steps behind it.
                 self.step(step, &place, contents);
                 place.is_altered |= is_altering(step);
                 place.is_prepared |= prepares_machine(step);
@@ -710,11 +722,13 @@ impl Workflow<'_> {
         let (is_all_known, version) = (with.len() == inputs.len(), version.to_owned());
         let action = CiAction { name: name.to_owned(), version, job, with, of_variables, of_matrix };
         if named.starts_with("./") {
+            // With only some of its inputs, or without its condition, the action would do something else than in that job.
             if is_all_known && step.get("if").is_none() {
                 contents.local_actions.push(action);
             }
             return;
         }
+        // What an action sets up holds for the whole job, also where the directory of its commands is unknown.
         contents.actions.push(action);
         let Some(directory) = place.known_directory() else { return };
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
@@ -779,6 +793,7 @@ impl Workflow<'_> {
                 continue;
             }
             let Some(inside) = place.checkouts.inside(&within) else { continue };
+            // `time` only measures, and a run records by itself how long an action took.
             let command = part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned();
             let is_known = makes_ready(&command) || recognise_line(&command).is_some();
             let command = self.command(command, inside, place, evidence.clone());
@@ -867,6 +882,7 @@ impl<'j> JobPlace<'j> {
     fn with_values(&self, line: &str, directory: &str) -> String {
         let line = self.in_row(&self.with_variables(line)).trim_end().to_owned();
         let line = with_shell_variables(&line, &self.variables);
+        // In a directory below, `./` would not be the top.
         if !directory.is_empty() {
             return line;
         }
@@ -918,10 +934,12 @@ fn with_inputs(tool: &Tool, command: &str, with: Option<&Node>) -> Option<String
     let (mut options, mut paths) = (Vec::new(), Vec::new());
     for entry in lined_yaml::entries(with) {
         let Some(option) = tool.inputs.get(&entry.key) else { continue };
+        // A control character in a command would make a loop that does not load.
         let is_odd =
             |value: &str| value.contains("${{") || value.chars().any(|c| c.is_control() && c != '\n');
         let value = lined_yaml::text(Some(&entry.value)).filter(|value| !is_odd(value))?;
         match (option.as_str(), value.trim()) {
+            // An option that is off is one that the command does not have.
             (_, "" | "false") => {}
             ("", _) => paths.extend(value.lines().filter_map(quoted_word)),
             (option, "true") => options.push(option.to_owned()),

@@ -8,6 +8,7 @@ use crate::tools::Purpose;
 /// The files of a repository: each with its text, as far as somebody read it.
 #[derive(Clone, Debug, Default)]
 pub struct Repository {
+    // Sorted, because the first of several files counts, and must be the same one each time.
     files: BTreeMap<String, String>,
 }
 
@@ -97,6 +98,7 @@ pub(super) fn declared(repository: &Repository, package: &str) -> Option<(String
     let names = |line: &str| {
         let word = line.trim_start().trim_start_matches(['"', '\'', '-', ' ']);
         let rest = word.strip_prefix(package);
+        // `pytest-cov` is another package than `pytest`.
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "-_".contains(c)))
     };
     let says = |line: &str| line.split([',', '[']).any(names);

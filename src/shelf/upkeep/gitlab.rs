@@ -38,6 +38,7 @@ pub(super) fn gitlab(repository: &Repository, contents: &CiContents, loops: &[Wo
                 missing.join(" ")
             );
         }
+        // pipx puts programs into this folder, which images do not search.
         if missing.contains(&PIPX) {
             out.push_str("    - export PATH=\"$HOME/.local/bin:$PATH\"\n");
         }
@@ -233,6 +234,7 @@ const IMAGES: [(&str, &str); 15] = [
     ("java", "maven:3-eclipse-temurin-21"),
     ("dotnet", "mcr.microsoft.com/dotnet/sdk:10.0"),
     ("ruby", "ruby:3"),
+    // The image `php` has no composer.
     ("php", "composer:2"),
     ("terraform", "hashicorp/terraform:latest"),
     ("elixir", "elixir:1"),

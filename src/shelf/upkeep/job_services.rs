@@ -47,6 +47,7 @@ pub(super) fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
 fn block(entry: &Entry, text: &str, matrix: &Matrix<'_>) -> Option<Vec<String>> {
     let start = entry.key_span.range.start;
     let line_start = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
+    // A service within braces has no lines of its own that could be copied.
     let indentation = text.get(line_start..start).filter(|before| before.bytes().all(|byte| byte == b' '))?;
     let is_below =
         |line: &&str| line.trim().is_empty() || line.trim_start().len() + indentation.len() < line.len();
@@ -107,6 +108,7 @@ pub(super) fn text(jobs: &[&JobServices], others: &[(String, String)]) -> String
     let services: String = lines.collect();
     let set = variables
         .iter()
+        // Always as a text: `3.10` without quotes would be the number 3.1.
         .map(|(name, value)| format!("      {name}: {}\n", serde_json::Value::from(value.as_str())));
     let env: String = set.collect();
     let key =

@@ -36,6 +36,7 @@ impl LoopReuse {
             let found = plainly_called(&check.finding.command)?;
             let ecosystem = found.tool.ecosystem();
             let reads = found.check.reads.iter().map(String::as_str);
+            // Where it cannot be asked for its version, results of another version would have the same key.
             let version = found.tool.version.as_deref()?;
             if found.check.reads.is_empty() {
                 return None;
@@ -45,6 +46,7 @@ impl LoopReuse {
                 return None;
             }
             let is_locked = |lock: &String| is_in_each(lock, &check.finding.directory, packages, repository);
+            // Without a lock file, the same files can be checked with other dependencies tomorrow.
             if is_of_all && !ecosystem.locks.is_empty() && !ecosystem.locks.iter().any(is_locked) {
                 return None;
             }

@@ -33,8 +33,10 @@ pub fn loop_text(
     let described = format!("checks what this repository checks: {}", words.join(", "));
     let _ = writeln!(out, "description: {}", quoted(&described));
     let first = checks.first().map_or("done", |check| check.name.as_str());
+    // Strict, as the steps of GitHub are: a failure within a line or a pipe must not end as a success.
     let _ = writeln!(out, "initial: {first}\ntimeout: 1h\nshell: [bash, -euo, pipefail, -c]");
     if let [first, ..] = packages {
+        // Commands get the package in a variable: text put into a command would be read as shell.
         let described = quoted(&format!("the package, such as {first}"));
         let _ = writeln!(
             out,
@@ -80,6 +82,7 @@ fn comments(out: &mut String, plan: &Plan, trials: &Trials) {
 
 fn comment(out: &mut String, why: &str, command: &str, evidence: &Evidence) {
     let _ = writeln!(out, "# {why} ({}):", source(evidence));
+    // A line end within the command would end the comment, and the rest would be read as part of the loop.
     let _ = writeln!(out, "#   action: {}", one_line(command, 300));
 }
 
@@ -95,6 +98,7 @@ struct WrittenCheck<'p> {
 /// Returns how a command is judged. What is no is not what could not run: see the key in `docs/evaluators.md`.
 fn judged(command: &str) -> String {
     let found = recognise_line(command);
+    // Programs differ in the code of a finding: make ends with 2, cargo with 101.
     let failed = found.and_then(|found| found.tool.failed.as_deref()).unwrap_or("nonzero");
     format!("    evaluate:\n      type: exit_code\n      \"no\": {failed}\n      error_if_not_run: true\n")
 }
@@ -170,6 +174,7 @@ pub(super) fn in_directory(finding: &Finding, has_packages: bool) -> String {
 }
 
 fn word(text: &str) -> String {
+    // Only a NUL byte cannot be quoted, and no path of git holds one.
     shlex::try_quote(text).map_or_else(|_| String::from("."), std::borrow::Cow::into_owned)
 }
 

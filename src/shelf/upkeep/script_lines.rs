@@ -69,6 +69,7 @@ fn without_quoted(line: &str) -> Option<String> {
         match open {
             Some(quote) if c == quote => open = None,
             Some(_) => {
+                // As many bytes as there were: places found in this line are used in the original.
                 bare.push_str(&"x".repeat(c.len_utf8()));
                 continue;
             }

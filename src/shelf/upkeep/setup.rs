@@ -154,6 +154,7 @@ pub(super) fn steps(
     plan: &Plan,
     package: Option<&str>,
 ) -> Vec<SetUpStep> {
+    // A fix may call another tool than its check, and the job needs both.
     let findings: Vec<&Finding> =
         plan.checks.iter().flat_map(|check| [Some(&check.finding), check.fix.as_ref()]).flatten().collect();
     let mut steps: Vec<SetUpStep> = Vec::new();
@@ -169,6 +170,7 @@ pub(super) fn steps(
             findings.iter().filter(|finding| finding.directory == below).copied().collect();
         let place = SetUpPlace { here, repository, contents, directory, jobs: jobs(contents, &called) };
         let does = place.steps(&called);
+        // A workspace of Node has one lock file, at its top: one install there serves all of its packages.
         let is_of_top =
             |command: &str| package.is_none() && place.is_below_lock() && command == place.node_install();
         let has_installed = steps.iter().any(|step| step.directory.is_empty() && place.installs_node(step));
@@ -177,6 +179,7 @@ pub(super) fn steps(
                 SetUp::Run(command) if is_of_top(command) && has_installed => continue,
                 SetUp::Run(command) if is_of_top(command) || command.starts_with("rustup ") => String::new(),
                 SetUp::Run(_) => below.to_owned(),
+                // GitHub heeds `working-directory` only in steps that run a command.
                 SetUp::Action { .. } | SetUp::LocalAction { .. } => String::new(),
             };
             let step = SetUpStep { does, directory };
@@ -219,6 +222,7 @@ impl SetUpPlace<'_> {
         steps.extend(actions_of_tools(called));
         steps.extend(self.local_actions());
         let of_ci = self.installs_of_ci(&languages);
+        // Packages of the system come beside what a project depends on; any other line of the job stands for the lock files.
         let is_all = of_ci.iter().any(|command| !command.starts_with("sudo apt"));
         let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
         // What such a line calls itself comes before it: `task setup` needs the program.
@@ -240,6 +244,7 @@ impl SetUpPlace<'_> {
             }
         }
         steps.extend(self.list_of_pytest(called, &steps).map(SetUp::Run));
+        // After all others, because a tool that one of them brings along is not installed again.
         steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
         steps.extend(self.tools_of_hooks(called).map(|install| SetUp::Run(install.to_owned())));
         steps
@@ -290,6 +295,7 @@ impl SetUpPlace<'_> {
                 .any(|file| self.repository.has(&format!("{directory}/{file}")))
         };
         let meant = self.contents.local_actions.iter().filter(|action| jobs.contains(action.job.as_str()));
+        // The job may have checked such an action out of another repository, which a job of ours does not.
         let steps = meant.filter(|action| self.directory.is_empty() && is_there(&action.name));
         steps
             .map(|action| SetUp::LocalAction { path: action.name.clone(), with: action.with.clone() })
@@ -304,6 +310,7 @@ impl SetUpPlace<'_> {
             let input =
                 |name: &str| action.with.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
             let words = |value: &str| value.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>();
+            // An input may hold anything, and these words become part of a command of the workflow.
             let is_plain = |word: &String| {
                 !word.is_empty()
                     && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -312,6 +319,7 @@ impl SetUpPlace<'_> {
                 "taiki-e/install-action" => {
                     let tools = input("tool").into_iter().flat_map(words);
                     let names = tools.map(|tool| up_to(&tool, &['@']).to_owned());
+                    // The action knows tools that are not crates as well, and this prefix is what tells them apart.
                     let crates = names.filter(|name| is_plain(name) && name.starts_with("cargo-"));
                     found.extend(crates.map(|name| format!("cargo install {name} --locked")));
                 }
@@ -321,6 +329,7 @@ impl SetUpPlace<'_> {
                         components.map(|word| format!(" --component {word}")).collect();
                     let components = components.concat();
                     let toolchain = input("toolchain").map(str::to_owned);
+                    // Runners of GitHub come with `stable` and its usual components.
                     let other = toolchain.filter(|name| name != "stable" && is_plain(name));
                     found.extend(other.map(|name| {
                         format!("rustup toolchain install {name} --profile minimal{components}")
@@ -380,15 +389,18 @@ impl SetUpPlace<'_> {
             let tool = recognise_line(&finding.command).map(|found| found.tool);
             let language = tool
                 .map(|tool| tool.ecosystem.as_str())
+                // No language belongs to these files, so only the manifests say what their tools may need.
                 .filter(|name| !matches!(*name, "any" | "yaml" | "documents" | "shell"));
             match language.and_then(|name| TOOLS.ecosystems.iter().find(|known| known.name == name)) {
                 Some(known) => drop(found.insert(known.name.as_str())),
                 None => found.extend(self.by_manifests()),
             }
             let hooks = self.here.text(".pre-commit-config.yaml").unwrap_or("");
+            // These hooks call Terraform itself, which pre-commit does not install for them.
             if finding.command.starts_with("pre-commit ") && hooks.contains("id: terraform_") {
                 found.insert("terraform");
             }
+            // It is a program of Node whatever the tool behind it looks at, which may be Markdown or YAML.
             if finding.command.starts_with("npx ") {
                 found.insert("node");
             }
@@ -466,6 +478,7 @@ impl SetUpPlace<'_> {
         if languages.contains("elixir") {
             found.push("mix deps.get".to_owned());
         }
+        // A new machine has no index of packages for cabal; Stack takes the snapshot that its file names.
         if languages.contains("haskell") && (has("cabal.project") || !has("stack.yaml")) {
             found.push("cabal update".to_owned());
         }
@@ -476,6 +489,7 @@ impl SetUpPlace<'_> {
             found.push("opam install . --deps-only --with-test --yes".to_owned());
         }
         if languages.contains("terraform") {
+            // Checks look at no state, and a pull request has no credentials for a backend.
             found.push("terraform init -backend=false".to_owned());
         }
         found
@@ -506,9 +520,11 @@ impl SetUpPlace<'_> {
             ["package-lock.json", "npm-shrinkwrap.json"].iter().any(|file| self.locked().has(file));
         match (self.manager(), has_lock) {
             ("pnpm", _) => "pnpm install --frozen-lockfile",
+            // Later versions of Yarn call the option of Yarn 1 by this name.
             ("yarn", _) if self.is_berry() => "yarn install --immutable",
             ("yarn", _) => "yarn install --frozen-lockfile",
             ("bun", _) => "bun install --frozen-lockfile",
+            // `npm ci` fails where there is no lock file.
             (_, true) => "npm ci",
             (_, false) => "npm install",
         }
@@ -521,6 +537,7 @@ impl SetUpPlace<'_> {
     }
 
     fn is_berry(&self) -> bool {
+        // Yarn 1 reads `.yarnrc`; this name came with the versions after it.
         self.locked().has(".yarnrc.yml")
     }
 
@@ -553,6 +570,7 @@ impl SetUpPlace<'_> {
             "test-requirements.txt",
             "requirements_dev.txt",
         ];
+        // A lock file covers what the lists below could add, in versions that were resolved together.
         match self.here.first(&["uv.lock", "poetry.lock", "pdm.lock"]) {
             Some("uv.lock") => return vec!["uv sync".to_owned()],
             Some("poetry.lock") => return vec!["poetry install".to_owned()],
@@ -565,6 +583,7 @@ impl SetUpPlace<'_> {
             .map(|file| format!("python -m pip install -r {file}"))
             .collect();
         let is_package = project.contains("[build-system]") || self.here.has("setup.py");
+        // Editable, because tests of an installed copy would not see what a fix has changed.
         found.extend(match (is_package, extra) {
             (true, Some(extra)) => Some(format!("python -m pip install -e '.[{extra}]'")),
             (true, None) => Some("python -m pip install -e .".to_owned()),
@@ -580,6 +599,7 @@ impl SetUpPlace<'_> {
         let (file, _) = declared(&self.here, "pytest").filter(|_| is_called)?;
         let is_installed =
             steps.iter().any(|step| matches!(step, SetUp::Run(command) if command.contains(file.as_str())));
+        // Only a list can be handed to `-r`; a manifest is installed as the package that it describes.
         (extension(&file) == Some("txt") && !is_installed).then(|| format!("python -m pip install -r {file}"))
     }
 
@@ -643,8 +663,10 @@ impl SetUpPlace<'_> {
 
     /// Returns the crate of a subcommand that cargo does not have by itself.
     fn subcommand_of_cargo(&self, words: &[String]) -> Option<String> {
+        // A toolchain, `+nightly`, and options of cargo itself may stand before the subcommand.
         let name = words.iter().skip(1).find(|word| !word.starts_with(['+', '-']))?;
         let aliases = self.here.text(".cargo/config.toml").unwrap_or("");
+        // An alias is not a crate: installing one by its name would fetch whatever a stranger has published under it.
         let is_alias = aliases.lines().any(|line| {
             let rest = line.trim_start().strip_prefix(name.as_str());
             rest.is_some_and(|rest| rest.trim_start().starts_with('='))
@@ -656,6 +678,7 @@ impl SetUpPlace<'_> {
     /// Returns the tool that `npx --no-install` calls, where the package here does not depend on it.
     fn missing_of_node<'w>(&self, words: &'w [String]) -> Option<&'w str> {
         let name = words.iter().skip(1).find(|word| !word.starts_with('-'))?;
+        // Node finds the packages of a workspace's top from every directory below it.
         let manifests = [&self.here, self.repository].map(|place| place.text("package.json").unwrap_or(""));
         let is_known = manifests.iter().any(|text| text.contains(&format!("\"{name}")));
         (!is_known).then_some(name.as_str())
@@ -667,6 +690,7 @@ impl SetUpPlace<'_> {
         let of_action = || self.contents.actions.iter().filter(|known| known.name == action);
         let is_near = |known: &&CiAction| self.jobs.contains(known.job.as_str());
         let of = |pairs: &mut dyn Iterator<Item = &(String, String)>| {
+            // An input may list several versions, a line each; the checks are made once, with the first.
             let values: Vec<&str> =
                 pairs.filter(|(key, _)| key == input).map(|(_, value)| first_line(value)).collect();
             newest(&values).map(str::to_owned)
@@ -695,6 +719,7 @@ impl SetUpPlace<'_> {
     /// Returns the file of a version that the repository's own workflows give an action.
     fn version_file_of_ci(&self, action: &str, input: &'static str) -> Option<(&'static str, String)> {
         let file = self.of_ci(action, input)?;
+        // A job can name a file that an earlier step of its own makes; a job of ours would fail there.
         self.repository.has(file.trim_start_matches("./")).then_some((input, file))
     }
 
@@ -703,6 +728,7 @@ impl SetUpPlace<'_> {
         let below = |file: &str| {
             if self.directory.is_empty() { file.to_owned() } else { format!("{}/{file}", self.directory) }
         };
+        // A package without such a file has the version that holds for the whole repository.
         self.here.first(files).map(below).or_else(|| self.repository.first(files).map(str::to_owned))
     }
 }
@@ -749,6 +775,7 @@ const CALLERS: [(&str, &str); 9] = [
     ("hatch", "pipx install hatch"),
     ("pipenv", "pipx install pipenv"),
     ("poe", "pipx install poethepoet"),
+    // These two import what the project depends on, and pipx would keep them apart from that.
     ("pytest", "python -m pip install pytest"),
     ("mypy", "python -m pip install mypy"),
 ];
@@ -942,12 +969,14 @@ fn dotnet(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 
 fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let mut with = Vec::new();
+    // The action reads these files by itself.
     if place.version_file(&[".ruby-version", ".tool-versions", "mise.toml"]).is_none() {
         with.push((
             "ruby-version",
             place.of_ci("ruby/setup-ruby", "ruby-version").unwrap_or_else(|| "3.4".to_owned()),
         ));
     }
+    // This input makes the action call `bundle install`, with a cache.
     if place.here.has("Gemfile") {
         with.push(("bundler-cache", "true".to_owned()));
         if !place.directory.is_empty() {
@@ -960,6 +989,7 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let version = place.of_ci("shivammathur/setup-php", "php-version").unwrap_or_else(|| "8.4".to_owned());
     let extensions = place.of_ci("shivammathur/setup-php", "extensions").map(|value| ("extensions", value));
+    // Without a word on it the action leaves Xdebug on, which slows every test down.
     let coverage = place.of_ci("shivammathur/setup-php", "coverage").unwrap_or_else(|| "none".to_owned());
     vec![action(
         &PHP,
@@ -969,6 +999,7 @@ fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 
 fn elixir(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     if let Some(file) = place.version_file(&[".tool-versions"]) {
+        // The action refuses a file of versions unless they are to be taken strictly.
         let with = vec![("version-file", file), ("version-type", "strict".to_owned())];
         return vec![action(&BEAM, with)];
     }
@@ -1010,6 +1041,7 @@ fn clojure(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         let is_there = |(_, file): &&(&str, &str)| place.here.has(file);
         with.extend(programs.iter().filter(is_there).map(|(name, _)| (*name, "latest".to_owned())));
     }
+    // Clojure runs on Java, which its action does not install.
     let mut steps = java(place);
     steps.push(action(&CLOJURE, with));
     steps
@@ -1059,6 +1091,7 @@ fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     }
     steps.push(action(&NODE, vec![with]));
     if place.manager() == "yarn" && place.is_berry() {
+        // Runners have Yarn 1; corepack starts the version that the repository names.
         steps.push(SetUp::Run("corepack enable".to_owned()));
     }
     steps

@@ -54,6 +54,7 @@ pub(super) fn without_writers(repository: &Repository, check: Finding) -> Option
         Some((_, kept)) => kept.clone(),
         None => vec![word.to_owned()],
     };
+    // Split at blanks and not as a shell does, so that quotes stay as they were written.
     let command = check.command.split(' ').flat_map(of_word).collect::<Vec<_>>().join(" ");
     kept.iter().any(|(_, kept)| !kept.is_empty()).then_some(Finding { command, ..check })
 }
@@ -129,6 +130,7 @@ impl TaskText {
         };
         let called = plain.split_whitespace().filter(|word| !leaves_out(word));
         let found = called.flat_map(|word| word.split(is_between)).filter(|word| !word.is_empty());
+        // Variables of a Makefile name programs in capitals.
         self.words.extend(found.map(str::to_ascii_lowercase));
     }
 

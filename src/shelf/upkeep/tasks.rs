@@ -103,6 +103,7 @@ pub(super) fn own(repository: &Repository) -> Vec<Finding> {
                 || (has_parts && one.command.starts_with("pre-commit "))
         };
         let new: Vec<Finding> = found.into_iter().filter(is_new).collect();
+        // Only now: several tasks of one file may share a purpose.
         known.extend(new.iter().map(|one| (one.purpose, one.is_fix)));
         findings.extend(new);
     }
@@ -194,6 +195,7 @@ fn has_own_fix(task: &RepositoryTask, tasks: &[RepositoryTask]) -> bool {
 /// Tells whether a name can stand in a command as it is.
 fn is_callable(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":_.-/@".contains(&byte);
+    // With a dash in front, the runner would take the name for an option.
     !name.is_empty() && name.len() <= 80 && name.bytes().all(is_plain) && !name.starts_with('-')
 }
 
@@ -261,6 +263,7 @@ fn recipes(text: &str) -> Vec<Recipe<'_>> {
         if line[head.len()..].starts_with(":=") || is_assigned {
             continue;
         }
+        // Several targets before one colon have one recipe, and any of them calls it.
         found.extend(head.split_whitespace().take(1).map(|name| Recipe {
             name,
             needs,
@@ -277,6 +280,7 @@ fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<Reposi
         return Vec::new();
     };
     let all = recipes(text);
+    // make keeps names such as `.PHONY` to itself, and just hides those that begin with `_`.
     let is_task = |recipe: &&Recipe<'_>| !recipe.name.starts_with(['.', '@', '_']);
     let tasks = all.iter().filter(is_task).map(|recipe| RepositoryTask {
         needs: recipe.needs().map(str::to_owned).collect(),
@@ -292,6 +296,7 @@ fn just(repository: &Repository) -> Vec<RepositoryTask> {
 }
 
 fn make(repository: &Repository) -> Vec<RepositoryTask> {
+    // In the order in which GNU make looks for them.
     of_recipes(repository, &["GNUmakefile", "makefile", "Makefile"], "make")
 }
 
@@ -323,6 +328,7 @@ fn taskfile(repository: &Repository) -> Vec<RepositoryTask> {
 
 /// Returns how the scripts of a package are called.
 pub(super) fn package_manager(repository: &Repository) -> &'static str {
+    // This key was written on purpose, while a lock file may be left over from an earlier manager.
     let said = repository.text("package.json").and_then(lined_yaml::parse);
     let said = said.as_ref().and_then(|root| lined_yaml::text(root.get("packageManager"))).unwrap_or("");
     let known = ["pnpm", "yarn", "bun", "npm"];
@@ -402,12 +408,15 @@ fn deno(repository: &Repository) -> Vec<RepositoryTask> {
 }
 
 fn composer(repository: &Repository) -> Vec<RepositoryTask> {
+    // Without `run-script`, a command of composer's own would hide a script of the same name.
     of_mapping(repository, &["composer.json"], &["scripts"], &|name| format!("composer run-script {name}"))
 }
 
 fn turbo(repository: &Repository) -> Vec<RepositoryTask> {
+    // Where the repository has not installed it, npx would fetch whatever the registry has by this name.
     let call = |name: &str| format!("npx --no-install turbo run {name}");
     let tasks = of_mapping(repository, &["turbo.json"], &["tasks"], &call);
+    // Turborepo 1 has them under another key.
     if tasks.is_empty() { of_mapping(repository, &["turbo.json"], &["pipeline"], &call) } else { tasks }
 }
 
@@ -430,6 +439,7 @@ fn cmake(repository: &Repository) -> Vec<RepositoryTask> {
         );
         Some(task("test", call, "", file, line))
     });
+    // Each further preset would configure and build the same tests once more.
     presets.take(1).collect()
 }
 
@@ -477,6 +487,7 @@ fn poe(repository: &Repository) -> Vec<RepositoryTask> {
 }
 
 fn hatch(repository: &Repository) -> Vec<RepositoryTask> {
+    // Where no environment is named, `hatch run` takes this one.
     let way = ["tool", "hatch", "envs", "default", "scripts"];
     of_table(repository, "pyproject.toml", &way, &|name| format!("hatch run {name}"))
 }
@@ -522,6 +533,7 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
             ("RSpec::Core::RakeTask.new", "spec"),
         ];
         let (sign, usual) = known.into_iter().find(|(sign, _)| line.starts_with(sign))?;
+        // Behind a blank stands a block, `RakeTask.new do |t|`, and not a name.
         let said = word_behind(line, sign).filter(|_| !line[sign.len()..].starts_with(' '));
         Some((said.unwrap_or_else(|| usual.to_owned()), usual))
     };
@@ -576,8 +588,10 @@ fn tox_toml(repository: &Repository) -> Vec<RepositoryTask> {
     let program = runner(repository, "tox");
     let environments =
         of_table(repository, file, &[way, &["env"]].concat(), &|name| format!("{program} -e {name}"));
+    // `py` is the environment of whichever Python runs tox.
     let base =
         of_table(repository, file, &[way, &["env_run_base"]].concat(), &|_| format!("{program} -e py"));
+    // A base without commands runs nothing, and would be green.
     let runs = base.into_iter().filter(|task| task.name == "commands");
     let tests = runs.map(|commands| RepositoryTask { name: "test".to_owned(), ..commands });
     environments.into_iter().chain(tests).collect()
@@ -663,6 +677,7 @@ fn gradle(repository: &Repository) -> Vec<RepositoryTask> {
             continue;
         }
         let line = line_of(text, named);
+        // There is no body to read: this word stands for one that only looks.
         tasks.push(task(check, format!("{program} {look}"), "--check", file, line));
         if !fix.is_empty() {
             tasks.push(task(fix, format!("{program} {mend}"), "", file, line));
@@ -693,6 +708,7 @@ fn maven(repository: &Repository) -> Vec<RepositoryTask> {
 fn pre_commit(repository: &Repository) -> Vec<RepositoryTask> {
     let file = ".pre-commit-config.yaml";
     let is_there = repository.has(file);
+    // Without this option hooks look at staged files, of which a checkout has none.
     let task = task("lint", "pre-commit run --all-files".to_owned(), "", file, 1);
     if is_there { vec![task] } else { Vec::new() }
 }

@@ -62,6 +62,7 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
         }
     }
     if let Some(first) = checks.first() {
+        // Two hours are more than the one after which every loop of `init` ends.
         let _ = write!(
             out,
             "  - name: a check that could not be run\n{given}    mocks:\n      {name}:\n        exit: 127\n        \

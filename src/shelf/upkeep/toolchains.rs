@@ -55,6 +55,7 @@ pub(super) fn formats(repository: &Repository) -> Vec<Finding> {
 /// Returns the build of documents, which is the test of a repository of documents.
 pub(super) fn documents(repository: &Repository) -> Vec<Finding> {
     let run = python(repository);
+    // Both build out of the tree, where a site would look like a change, and fail on warnings, such as a broken link.
     let mkdocs = repository.first(&["mkdocs.yml", "mkdocs.yaml"]).map(|file| {
         let command = format!("{run}mkdocs build --strict --site-dir \"$(mktemp -d)\"");
         finding(Purpose::Build, &command, file, 1)
@@ -85,10 +86,12 @@ fn is_below(path: &str, depth: usize) -> bool {
 fn rust(repository: &Repository) -> Option<Finding> {
     let has_tests = |path: &str| {
         extension(path) == Some("rs")
+            // Runtimes have attributes of their own, such as `#[tokio::test]`.
             && repository.text(path).is_some_and(|text| text.contains("#[test]") || text.contains("::test]"))
     };
     let file = repository.first(&["Cargo.toml"])?;
     let is_workspace = repository.text(file).is_some_and(|text| text.contains("[workspace"));
+    // Where the top is a package itself, cargo would test that one alone.
     let command = if is_workspace { "cargo test --workspace" } else { "cargo test" };
     repository.paths().any(has_tests).then(|| finding(Purpose::Test, command, file, 1))
 }
@@ -142,6 +145,7 @@ fn python_tests(repository: &Repository) -> Option<Finding> {
     let test = repository.paths().find(is_own)?;
     let run = python(repository);
     if let Some((file, line)) = pytest_evidence(repository) {
+        // Called as a module, it has the top of the repository on the path of imports, which the bare program has not.
         return Some(finding(Purpose::Test, &format!("{run}python -m pytest"), &file, line));
     }
     let uses_unittest = |path: &&str| {
@@ -154,6 +158,7 @@ fn python_tests(repository: &Repository) -> Option<Finding> {
     let is_unittest = uses_unittest(&test);
     let directory = test.split_once('/').map(|(directory, _)| directory);
     let command = match directory {
+        // With `-t .` the tests can import what lies beside their folder, which unittest then imports by its name.
         Some(directory) if directory.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') => {
             format!("{run}python -m unittest discover -s {directory} -t .")
         }
@@ -165,6 +170,7 @@ fn python_tests(repository: &Repository) -> Option<Finding> {
 fn has_java_tests(repository: &Repository) -> bool {
     repository.paths().any(|path| {
         let is_source = [".java", ".kt", ".groovy", ".scala"].iter().any(|end| path.ends_with(end));
+        // Kotlin for many platforms has its tests in `commonTest`, `jvmTest` and others.
         let is_of_tests = |part: &str| part == "test" || part.ends_with("Test");
         is_source && path.rsplit('/').skip(1).any(is_of_tests)
     })
@@ -219,6 +225,7 @@ fn haskell(repository: &Repository) -> Option<Finding> {
     let suite = repository.paths().find(|path| is_below(path, 2) && has_tests(path))?;
     let (command, file) = match repository.first(&["stack.yaml", "cabal.project"]) {
         Some("stack.yaml") if !repository.has("cabal.project") => ("stack test", "stack.yaml"),
+        // At the top of a project there may be no package, and cabal then asks for a target.
         Some(_) => ("cabal test all", "cabal.project"),
         None => ("cabal test", suite),
     };
@@ -258,6 +265,7 @@ fn ocaml(repository: &Repository) -> Option<Finding> {
 fn bazel(repository: &Repository) -> Option<Finding> {
     let file = repository.first(&["MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel"])?;
     let is_test = |line: &str| {
+        // Bazel demands this ending of every rule that tests.
         line.split_once('(')
             .is_some_and(|(rule, _)| rule.ends_with("_test") && !rule.contains([' ', '"', '#']))
     };

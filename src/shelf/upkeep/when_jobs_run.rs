@@ -24,6 +24,7 @@ impl OtherMachine {
     /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os == 'macOS'`.
     pub(super) fn of_condition(condition: &str) -> Option<Self> {
         let lower = condition.to_ascii_lowercase();
+        // A negation or an alternative may hold on Linux as well.
         let is_about_linux = ["linux", "ubuntu", "!", "||"].iter().any(|part| lower.contains(part));
         let named = |name: &str| lower.contains(&format!("'{name}"));
         match () {
@@ -119,6 +120,7 @@ pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
         "ref_type=='tag'",
         "startsWith(github.ref,'refs/tags/",
     ];
+    // Such a condition may hold at a change as well.
     !plain.contains("||") && !plain.contains('!') && events.iter().any(|event| plain.contains(event))
 }
 
@@ -279,6 +281,7 @@ pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
         takes_task.then_some((before, begin, values))
     });
     if let Some((before, begin, values)) = of_task {
+        // Digits tell a version, except in this usual name of tests.
         let is_version = |value: &str| value != "e2e" && value.contains(|c: char| c.is_ascii_digit());
         let values = values.iter().filter(|value| !is_version(value)).take(MOST_TASKS);
         return values.map(|value| format!("{before} {begin}{value}").trim_start().to_owned()).collect();

@@ -99,6 +99,7 @@ impl GithubJob<'_> {
     fn id(&self) -> String {
         let letters = self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
         let name: String = letters.collect();
+        // GitHub takes no name of a job that begins with a digit or a dash.
         if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { format!("loop-{name}") }
     }
 
@@ -109,6 +110,7 @@ impl GithubJob<'_> {
         } else {
             self.name.to_owned()
         };
+        // A release and not `ubuntu-latest`, which moves on one day and could make a loop fail without a change.
         let _ = write!(
             out,
             "  {}:\n    name: {}\n    runs-on: {}\n    timeout-minutes: {MINUTES}\n",
@@ -154,6 +156,7 @@ impl GithubJob<'_> {
             "plan",
             &[("loop", self.name.to_owned()), ("per-path", self.pattern())],
         );
+        // GitHub ends a job after six hours. The deadline of the leg leaves a quarter of an hour for its reports.
         let _ = write!(
             out,
             "{}360\n    needs: {id}-plan\n    if: needs.{id}-plan.outputs.any == 'true'\n    strategy:\n      fail-fast: false\n      matrix: ${{{{ fromJSON(needs.{id}-plan.outputs.matrix) }}}}\n    steps:\n",
@@ -178,6 +181,7 @@ impl GithubJob<'_> {
                 ("deadline", "5h45m".to_owned()),
             ],
         );
+        // Also after legs that failed or were lost: the merge is what reports them.
         let _ = write!(
             out,
             "{}15\n    needs: [{id}-plan, {id}-leg]\n    if: always()\n    steps:\n",
@@ -248,6 +252,7 @@ impl GithubJob<'_> {
             };
         }
         if !script.is_empty() {
+            // The script gets values as variables: an expression within it would be pasted into the shell text.
             let _ = write!(
                 out,
                 "      - env:\n          LEG: ${{{{ matrix.leg }}}}\n          PATHS: {PATHS_OF_LEG}\n        run: |\n          jq -r --arg leg \"$LEG\" \"$PATHS\" .loops/.running/plan/plan.json | while IFS= read -r package; do\n{script}          done\n"

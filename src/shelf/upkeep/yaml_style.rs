@@ -143,9 +143,11 @@ impl PrettierSettings {
             match *file {
                 "package.json" => Some(Self::of_data(lined_yaml::parse(text)?.get("prettier")?.clone())),
                 ".prettierrc.toml" => {
+                    // JSON is YAML, so that the settings are looked up in one kind of tree.
                     let table: toml::Table = toml::from_str(text).ok()?;
                     Some(Self::of_data(lined_yaml::parse(&serde_json::to_string(&table).ok()?)?))
                 }
+                // JSON5 has comments and bare keys, as objects of programs have.
                 _ if [".json5", "js", "ts"].iter().any(|end| file.ends_with(end)) => {
                     Some(Self::of_program(text))
                 }
@@ -166,6 +168,7 @@ impl PrettierSettings {
         let is_computed = ["...", "require(", "import ", "assign("].iter().any(|sign| plain.contains(sign));
         let object = plain.find('{').and_then(|at| balanced(&plain[at..]));
         let kept = object.map(|object| {
+            // In YAML, three dots end the document.
             let lines = object.lines().filter(|line| !line.trim_start().starts_with("..."));
             lines.collect::<Vec<_>>().join("\n")
         });
@@ -185,9 +188,11 @@ fn without_comments(text: &str) -> String {
                 let Some((_, after)) = rest.split_once("*/") else { break };
                 (is_open, rest) = (false, after);
             }
+            // Behind a quote it may be part of a glob, `"**/*.yml"`.
             let Some((before, after)) =
                 rest.split_once("/*").filter(|(before, _)| !before.contains(['"', '\'']))
             else {
+                // Behind a colon or a quote it may be part of an address.
                 let code = rest.split_once("//").filter(|(before, _)| !before.contains(['"', '\'', ':']));
                 let of_line = rest.rsplit_once(" //").map_or(rest, |(before, _)| before);
                 out.push_str(code.map_or(of_line, |(before, _)| before));
@@ -226,6 +231,7 @@ impl YamlStyle {
         style.longest = config.longest;
         style.linters = Linters::of(repository);
         let Some(settings) = PrettierSettings::of(repository) else { return style };
+        // What the settings say outright is taken afterwards, and counts for more than this guess.
         if settings.is_computed {
             style = style.like_others(repository);
         }
@@ -245,6 +251,7 @@ impl YamlStyle {
     fn like_others(mut self, repository: &Repository) -> Self {
         let is_own = |path: &&str| {
             [".yml", ".yaml"].iter().any(|end| path.ends_with(end))
+                // What an earlier `init` has written says nothing about the repository.
                 && !path.starts_with(".loops/")
                 && !OWN_WORKFLOWS.contains(path)
         };
@@ -263,6 +270,7 @@ impl YamlStyle {
         for text in texts {
             let depth = |line: &str| line.len() - line.trim_start().len();
             let is_key = |line: &&str| line.trim_end().ends_with(':') || line.contains(": ");
+            // Each file has one vote, so that a long one does not decide alone.
             let first = text.lines().filter(is_key).map(depth).find(|depth| *depth > 0);
             if let Some(count) = first.and_then(|depth| levels.get_mut(depth)) {
                 *count += 1;
@@ -286,6 +294,7 @@ impl YamlStyle {
         if let Some(word) = lined_yaml::text(settings.get("proseWrap")) {
             self.folds_at = (word == "always").then_some(width.or(self.longest).unwrap_or(WIDTH));
         } else if let (Some(known), Some(width)) = (self.folds_at.as_mut(), width) {
+            // An override may change the width alone.
             *known = width;
         }
     }
@@ -302,6 +311,7 @@ impl YamlStyle {
             if !is_quoted_in_block {
                 block = content.ends_with(['|', '>']).then_some(column);
             }
+            // Quotes in a block or a comment are part of its text.
             let is_text = is_quoted_in_block || content.starts_with('#');
             let content = if self.single_quotes && !is_text { requoted(content) } else { content.to_owned() };
             let line = " ".repeat(levels.column(column, &content)) + &content;
@@ -313,6 +323,7 @@ impl YamlStyle {
             |line: &str| line.chars().count() > LINE && line.trim_start_matches(['#', ' ']).contains(' ');
         let is_too_long = |line: &str| self.longest.is_some_and(|longest| line.chars().count() > longest);
         let mut notes = String::new();
+        // Where yamllint is known to read all files, the note below turns it off as a whole.
         if out.lines().any(is_long) && !self.linters.yamllint {
             notes.push_str(LONG_LINES);
         }
@@ -339,6 +350,7 @@ impl YamlStyle {
             '"' => serde_json::from_str(value).ok()?,
             '\'' => value.strip_prefix('\'')?.strip_suffix('\'')?.replace("\'\'", "'"),
             '|' | '>' | '[' | '{' | '&' | '*' | '#' => return None,
+            // A comment behind the value would become part of the block.
             _ if value.contains(" #") => return None,
             _ => value.to_owned(),
         };
@@ -430,10 +442,12 @@ fn matches(glob: &str, path: &str) -> bool {
 pub(super) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " ./_-&=,+@".contains(c);
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.');
+    // Parsers of YAML 1.1 take `yes` and `on` for booleans.
     let is_word = !matches!(text, "true" | "false" | "null" | "yes" | "no" | "on" | "off");
     if begins && is_word && text.chars().all(is_plain) && !text.ends_with(' ') {
         return text.to_owned();
     }
+    // Every escape of JSON is one of YAML, so that any text can be written so.
     serde_json::Value::from(text).to_string()
 }
 
