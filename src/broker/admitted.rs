@@ -128,6 +128,7 @@ impl AdmittedCall {
         state.report.gave_up = None;
         state.report.model = reading.model.clone().or(state.report.model.take());
         state.settle(open, |worst| charge(worst, reading));
+        // Unlocked first: those that are woken up take the same lock.
         drop(state);
         self.settled.notify_waiters();
     }
@@ -195,6 +196,7 @@ impl AdmittedCall {
             let open = OpenRequest(*open);
             state.settle(open, |worst| charge(worst, &Reading::default()));
         }
+        // A sum with an unknown part is unknown.
         let cost = (!state.is_unpriced).then(|| state.ledger.spent());
         WireReport { cost, ..state.report.clone() }
     }

@@ -125,6 +125,7 @@ impl AskedFor {
         let Value::Object(asked) = read else { return Err(Malformed::Json) };
         let model = model_of_path.or_else(|| asked.get("model")?.as_str());
         let model = model.filter(|model| !model.is_empty()).ok_or(Malformed::Model)?.to_owned();
+        // Gemini reads both spellings; where a request has both, the larger number counts.
         let configuration = ["generationConfig", "generation_config"];
         let settings: Vec<&Map<String, Value>> = match endpoint {
             Endpoint::Generate => {
@@ -178,6 +179,7 @@ impl AskedFor {
         let price = prices.find(&self.model);
         let (longest, window) =
             price.map_or((MOST_WRITTEN, MOST_READ), |price| (price.longest, price.window));
+        // What a service fetches by itself is bounded by what the model can read.
         let read = if self.reaches_out { window.max(inside) } else { inside };
         let output = self.longest.unwrap_or(longest).saturating_mul(self.answers);
         let cost = match (price, self.surcharge) {
@@ -205,6 +207,7 @@ fn largest(settings: &[&Map<String, Value>], keys: &[&str]) -> Option<u64> {
     let given = settings.iter().flat_map(|of| keys.iter().filter_map(|key| of.get(*key)));
     let given = given.filter(|value| !value.is_null());
     let numbers: Option<Vec<u64>> =
+        // Services of Google take a number in quotes as well.
         given.map(|value| value.as_u64().or_else(|| value.as_str()?.parse().ok())).collect();
     numbers?.into_iter().max()
 }
@@ -222,6 +225,7 @@ fn runs_tools(asked: &Map<String, Value>) -> bool {
     let tools = asked.get("tools").and_then(Value::as_array);
     tools.into_iter().flatten().any(|tool| {
         if let Some(kind) = tool.get("type").and_then(Value::as_str) {
+            // By the beginning, because many kinds end in a date, such as `bash_20250124`.
             return !TOOLS_OF_AGENTS.iter().any(|of| kind.starts_with(of));
         }
         // Anthropic's tools of the agent have a schema and need no type; Gemini's are declared as functions.
@@ -262,6 +266,7 @@ impl Sight {
         }
     }
 
+    // No bound is needed here: serde_json refuses what is nested deeper than 128 levels.
     fn look_at(&mut self, value: &Value) {
         match value {
             Value::Object(object) => self.look(object),

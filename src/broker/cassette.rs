@@ -24,6 +24,7 @@ use crate::files::replace::replace;
 const SCHEMA: u32 = 1;
 
 /// The largest file that is read, in bytes.
+// All answers to a request are in one file, and one that streams can have megabytes.
 const MAX_FILE: u64 = 256 * MIB;
 
 /// How many files are looked at for the nearest request. Who has written a recording may not be a friend.
@@ -115,6 +116,7 @@ impl WireCassette {
     pub(super) fn keep(&self, request: &WireRequest, answer: WireAnswer) -> Result<(), NotKept> {
         let CassetteUse::Record(run) = &self.use_of_it else { return Ok(()) };
         let body = self.redactor.text(&answer.body).into_owned();
+        // A stream cuts a secret into pieces, none of which is masked by itself.
         if self.redactor.finds(pieces(&body).as_bytes()) {
             return Err(NotKept::Secret);
         }
@@ -125,6 +127,7 @@ impl WireCassette {
         let mut made = self.made();
         let mut answers = match (read(&file, MAX_FILE), made.contains_key(&key)) {
             (Ok(before), was_made) if was_made || before.run == *run => before.answers,
+            // What an earlier run left may be damaged and is replaced; what this one wrote must not be lost in silence.
             (Err(why), true) => return Err(NotKept::File(why)),
             (Ok(_) | Err(_), _) => Vec::new(),
         };
@@ -165,6 +168,7 @@ impl WireCassette {
     /// Compares a request with the nearest one that was recorded.
     fn miss(&self, request: &WireRequest) -> WireMiss {
         let files = fs_err::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
+        // Only for a hint, so the first ones that are found will do.
         let paths = files.map(|entry| entry.path()).take(MOST_COMPARED);
         let recorded: Vec<_> =
             paths.filter_map(|path| Some((file_name(&path), read(&path, LONGEST_COMPARED).ok()?))).collect();

@@ -89,6 +89,7 @@ impl WireRequest {
 
     /// Returns its name, which is a digest of what it is known by.
     pub fn key(&self) -> String {
+        // 96 bits: enough that no two requests of a recording share a file.
         hex(&Sha256::digest(self.0.to_string().as_bytes()))[..24].to_owned()
     }
 }
@@ -178,6 +179,7 @@ fn without_asides(text: &str) -> String {
         let mut kept = String::new();
         let mut rest = text.as_str();
         while let Some((before, behind)) = rest.split_once(&open) {
+            // Without an end, it may be words about such a tag, so it stays.
             let Some((_, after)) = behind.split_once(&close) else { break };
             kept.push_str(before);
             rest = after;

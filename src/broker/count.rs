@@ -41,10 +41,12 @@ impl CountRequest {
                 let (model, _) = path.rsplit_once(':')?;
                 let (_, name) = model.rsplit_once('/')?;
                 let mut asked = body.clone();
+                // The request inside has to name the model as well, and as a resource.
                 asked.insert("model".to_owned(), format!("models/{name}").into());
                 let path = format!("{model}:countTokens");
                 Some(Self { path, body: json!({"generateContentRequest": asked}), key: "totalTokens" })
             }
+            // OpenAI counts tokens for responses only.
             Endpoint::Chat | Endpoint::Free => None,
         }
     }

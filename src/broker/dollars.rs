@@ -5,6 +5,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dollars(u64);
 
+// 18 million dollars still fit into 64 bits.
 const PICO: f64 = 1e12;
 
 impl Dollars {

@@ -29,6 +29,7 @@ use super::upstream::{Passage, Upstream};
 use super::wire_report::WireReport;
 
 /// The longest request that is taken.
+// A body is held in memory until it was looked at, and an agent may send any.
 const LONGEST: usize = 64 << 20;
 
 /// How many answers are read at once; more of them wait.
@@ -124,6 +125,7 @@ impl CallPass {
     }
 }
 
+// A call that is cancelled never comes to `end`, and its token must not outlive it.
 impl Drop for CallPass {
     fn drop(&mut self) {
         self.shared.calls().remove(&self.token);
@@ -132,6 +134,7 @@ impl Drop for CallPass {
 
 impl Shared {
     fn calls(&self) -> MutexGuard<'_, BTreeMap<String, Arc<AdmittedCall>>> {
+        // A panic elsewhere leaves the map whole: each change of it is one insertion or removal.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,6 +169,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 
 /// Answers a request.
 async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Answer> {
+    // Before the body is read: any process of the machine can connect to loopback.
     let Some(call) = shared.call_of(&request) else {
         shared.strangers.fetch_add(1, Ordering::Relaxed);
         let api = guessed(request.uri().path());
@@ -194,6 +198,7 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Answer>
         return asked.pass(None, &head, body, shared).await;
     }
     if let Some(failure) = asked.call.given_up() {
+        // With a status at which no CLI asks again by itself.
         return refused(api, StatusCode::BAD_REQUEST, &format!("{failure}, too often to be asked once more"));
     }
     let (wanted, body) = match AskedFor::read(endpoint, model.as_deref(), &body) {
@@ -250,6 +255,7 @@ impl Asking {
         let counted = tokio::task::spawn_blocking(move || upstream.count(&count, &call.terms)).await;
         let counted = counted.ok().flatten();
         if counted.is_none() {
+            // Remembered, or each further request would wait for the same answer.
             self.call.does_not_count();
         }
         counted
@@ -286,6 +292,7 @@ impl Asking {
             }
         };
         let WireAnswer { status, content_type, body } = answer;
+        // A recording is a file that anybody may have written, with any number in it.
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         let mut meter = Meter::new(self.endpoint, content_type.as_deref());
         meter.push(body.as_bytes());
@@ -342,6 +349,7 @@ async fn collected(mut body: Incoming) -> Result<Vec<u8>, UnreadBody> {
             None => return Ok(all),
             Some(Err(_)) => return Err(UnreadBody),
             Some(Ok(frame)) => {
+                // Trailers are the only other kind of frame, and what a request asks for is not in them.
                 let Ok(data) = frame.into_data() else { continue };
                 if all.len() + data.len() > LONGEST {
                     return Err(UnreadBody);

@@ -182,6 +182,7 @@ pub fn holder(host: &str, env: Lookup<'_>) -> Result<KeyHolder, NoBase> {
     let base = set(row.base).unwrap_or_else(|| row.api.vendor().to_owned());
     let base: Uri = base.trim().parse().map_err(|_| NoBase::Invalid(row.base))?;
     let host = base.host().ok_or(NoBase::Invalid(row.base))?;
+    // A key must not go over a network in the clear, and on loopback it goes over none.
     match base.scheme_str() {
         Some("https") => {}
         Some("http") if is_loopback(host) => {}
@@ -260,6 +261,7 @@ impl Wiring {
         let variable = |(name, value): &(&str, &str)| ((*name).to_owned(), filled(value));
         CallSettings {
             variables: self.row.variables.iter().map(variable).collect(),
+            // The token goes by the environment alone: every user of the machine can see arguments.
             arguments: self
                 .row
                 .arguments

@@ -35,6 +35,7 @@ impl<'k> KeyMask<'k> {
             bytes[from + at..end].fill(b'*');
             from = end;
         }
+        // A whole key was found above, so at most one byte less can wait, and none of what was starred.
         let longest = self.key.len().min(bytes.len() - from + 1) - 1;
         let begun = (1..=longest).rev().find(|length| bytes.ends_with(&self.key[..*length])).unwrap_or(0);
         self.held = bytes.split_off(bytes.len() - begun);

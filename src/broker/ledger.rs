@@ -80,6 +80,7 @@ impl Ledger {
             (Err(why), Some(_)) if !self.caps.allows_unpriced => {
                 return Admission::Never(Shortage::Unpriced(why.clone()));
             }
+            // An unknown price keeps nothing back: here, the cost has no cap, or the loop allows that.
             (Err(_), _) => Dollars::ZERO,
         };
         let hold = Hold { cost: most, tokens: worst.read.saturating_add(worst.output) };

@@ -9,6 +9,7 @@ use super::service::Endpoint;
 use super::tokens::TokenCounts;
 
 /// The longest document and the longest line of a stream that are read.
+// Beyond it nothing more is read, and the answer counts as the most that it can be.
 const LONGEST: usize = 64 << 20;
 
 /// Reads an answer.
@@ -196,6 +197,7 @@ pub fn charge(worst: &WorstCase, reading: &Reading) -> Charge {
     let most = TokenCounts { input: worst.read, output: worst.output, ..TokenCounts::default() };
     let (counts, oddity) = match reading.counts {
         Some(said) if reading.is_final => {
+            // Beyond its bound or not, what the service says is what it will bill.
             let is_beyond = said.read() > worst.read || said.output > worst.output;
             (said, is_beyond.then_some(WireOddity::Beyond))
         }
@@ -206,6 +208,7 @@ pub fn charge(worst: &WorstCase, reading: &Reading) -> Charge {
         Some(_) | None => (most, Some(WireOddity::Unsaid)),
     };
     let cost = |priced: &PricedRequest| {
+        // The bound may have the price of writing to a cache, which these counts do not show.
         if counts == most { priced.most } else { priced.price.of(&counts) }
     };
     Charge { counts, cost: worst.cost.as_ref().ok().map(cost), oddity }
@@ -226,6 +229,7 @@ fn optional(of: Option<&Value>, key: &str) -> Option<u64> {
 fn anthropic(usage: &Value, input_before: Option<u64>) -> Option<TokenCounts> {
     let written = optional(Some(usage), "cache_creation_input_tokens")?;
     let by_time = usage.get("cache_creation");
+    // A service that contradicts itself must not make the subtraction below wrap.
     let for_an_hour = optional(by_time, "ephemeral_1h_input_tokens")?.min(written);
     let input = match (usage.get("input_tokens"), input_before) {
         (None | Some(Value::Null), Some(before)) => before,
@@ -243,6 +247,7 @@ fn anthropic(usage: &Value, input_before: Option<u64>) -> Option<TokenCounts> {
 
 /// Returns counts of a service that counts what comes from a cache as read.
 fn with_cache(read: u64, cached: u64, written: u64, output: u64) -> TokenCounts {
+    // Here as well, a part must not be larger than the whole.
     let cached = cached.min(read);
     let written = written.min(read - cached);
     TokenCounts { input: read - cached - written, cached, written, written_for_an_hour: 0, output }

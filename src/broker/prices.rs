@@ -55,6 +55,7 @@ pub struct GivenPrice {
 pub(super) const MOST_WRITTEN: u64 = 128_000;
 
 /// The most that such a model reads, in tokens.
+// The largest window of any model in the table.
 pub(super) const MOST_READ: u64 = 1_050_000;
 
 /// What it costs to write a token to a cache, by what it costs to read it, where that is dearer; for some minutes and for
@@ -131,6 +132,7 @@ impl PriceList {
     /// Finds the price of a model; none where it is unknown.
     pub fn find(&self, model: &str) -> Option<ModelPrice> {
         let known = |name: &str| self.given.get(name).copied().or_else(|| TABLE.models.get(name).copied());
+        // The whole name first: a version may have a price of its own.
         known(model).or_else(|| known(undated(model)))
     }
 }

@@ -57,6 +57,7 @@ const fn get(path: &'static str) -> ApiPath {
     ApiPath { method: Method::GET, start: path, end: None, endpoint: Endpoint::Free }
 }
 
+// Left out are batches, whose answers come later and elsewhere, and files, which the service keeps.
 const ANTHROPIC: &[ApiPath] = &[
     post("/v1/messages", Endpoint::Messages),
     post("/v1/messages/count_tokens", Endpoint::Free),
@@ -176,6 +177,7 @@ impl ApiPath {
     fn take(&self, path: &str) -> Option<(Endpoint, Option<String>)> {
         let Some(end) = self.end else { return (path == self.start).then_some((self.endpoint, None)) };
         let segment = path.strip_prefix(self.start)?.strip_suffix(end)?;
+        // A colon would begin another method of Gemini, such as `:batchGenerateContent`.
         let is_one = !segment.is_empty() && !segment.contains(['/', ':']);
         is_one.then(|| (self.endpoint, Some(segment.to_owned())))
     }
@@ -218,6 +220,7 @@ impl fmt::Debug for ServiceKey {
 impl ServiceKey {
     /// Makes a key.
     pub fn new(header: KeyHeader, key: &str) -> Self {
+        // A key that was read from a file often ends with a line break, which no header can hold.
         Self { header, key: key.trim().to_owned() }
     }
 

@@ -29,9 +29,11 @@ const IDLE: Duration = Duration::from_mins(15);
 const WAITS: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// How much is read at once.
+// As much as a record of TLS can hold.
 const READ: usize = 16 * 1024;
 
 /// How many pieces of an answer wait for a CLI that reads slowly.
+// With pieces of 16 KiB, 1 MiB for each answer: a CLI that does not read must not fill the memory.
 const AHEAD: usize = 64;
 
 /// The longest answer that counts tokens.

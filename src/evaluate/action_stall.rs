@@ -35,6 +35,7 @@ struct ActionMemory {
 }
 
 /// Where a bare name is looked for, in this order.
+// The order of the predecessor, whose loops write such names.
 const PLACES: [&str; 4] = ["context", "captured", "prev", "result"];
 
 impl Evaluator for ActionStall {
@@ -46,6 +47,7 @@ impl Evaluator for ActionStall {
             digest.update(value.len().to_le_bytes());
             digest.update(value);
         };
+        // Both, because the same command with another output is not a repetition.
         if self.track.is_empty() {
             add(judging.action.unwrap_or(""));
             add(&printed(judging.seen));
@@ -55,6 +57,7 @@ impl Evaluator for ActionStall {
                 None => Some(tracked.render(judging.scope)?.into()),
                 Some(name) => named(&name, judging),
             };
+            // A misspelt name would be the same at each visit, and look like a stall.
             let Some(value) = value else {
                 let name = excerpt(tracked.source());
                 return Ok(Judged::error(format!("nothing has the name `{name}` that is tracked")));

@@ -30,9 +30,11 @@ record! {
 
 const YES: [&str; 8] = ["complete", "completed", "fixed", "passed", "approved", "done", "ok", "success"];
 
+// `needs_clarification` means no as well: in a run, there is no person to answer.
 const NO: [&str; 4] = ["failed", "still_failing", "needs_clarification", "rejected"];
 
 /// How much of what an answer says about itself is kept in the details.
+// As much as an event carries of a stream: details stand in an event, too.
 const KEPT: usize = 8 * 1024;
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -53,6 +55,7 @@ impl Answered {
     /// Returns what a word of the answer means.
     fn verdict(&self, word: &str) -> Option<Verdict> {
         let is_in = |words: &[String]| words.iter().any(|known| known == word);
+        // A word in both lists must not verify anything.
         if is_in(&self.no) {
             Some(Verdict::yes_if(false))
         } else if is_in(&self.yes) {
@@ -73,6 +76,7 @@ impl Answered {
         };
         let word = match at(answer, field) {
             Some(Value::String(word)) => word.trim().to_owned(),
+            // A boolean is read as its word, which is an alias of `yes` or `no`.
             Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
             Some(Value::Array(_) | Value::Object(_)) => {
                 return wrong(&format!("`{field}` of the answer is not a word"), answer);
@@ -92,6 +96,7 @@ impl Answered {
             return failed_all_the_same(&word, seen, details);
         }
         let is_yes = verdict == Verdict::yes_if(true);
+        // What is left over only speaks against success: a `no` stays what it is.
         if let Some(path) = self.zero.iter().find(|path| is_yes && at(answer, path).is_some_and(is_something))
         {
             let value = at(answer, path).map_or_else(String::new, |value| excerpt(&value.to_string()));
@@ -153,6 +158,7 @@ pub(super) fn read<'a>(
             &answer,
         )));
     }
+    // A text from elsewhere is judged whatever the action of this state did.
     Ok(Ok((answer, judging.seen.filter(|seen| source.is_none() && !seen.succeeded()))))
 }
 
@@ -176,6 +182,7 @@ pub(super) fn said<'v>(answer: &'v Value, key: &str) -> Option<&'v str> {
 
 /// Finds a value by keys with dots between them.
 fn at<'v>(answer: &'v Value, path: &str) -> Option<&'v Value> {
+    // `~` first, because it begins the escape that stands for a slash.
     let pointer = path.replace('~', "~0").replace('/', "~1").replace('.', "/");
     answer.pointer(&format!("/{pointer}"))
 }

@@ -55,6 +55,7 @@ impl Evaluator for ConvergenceEvaluator {
         };
         let target = self.target.resolve(judging.scope)?;
         let tolerance = self.tolerance.resolve(judging.scope)?.get();
+        // JSON has no infinity.
         let memory = current.is_finite().then(|| json!(current));
         let reference = self.reference.as_ref().filter(|reference| reference.as_literal() != Some(&0.0));
         if let Some(reference) = reference.map(|reference| reference.resolve(judging.scope)) {
@@ -82,6 +83,7 @@ impl Evaluator for ConvergenceEvaluator {
             None => (remembered, None),
         };
         let delta = previous.map(|previous| current - previous);
+        // The first number is progress: there is none that it could be worse than.
         let improved = previous.is_none_or(|previous| self.direction.gain(previous, current) > 0.0);
         let word = match ((current - target).abs() <= tolerance, improved) {
             (true, _) => "target",

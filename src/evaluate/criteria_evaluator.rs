@@ -69,6 +69,7 @@ impl CriteriaEvaluator {
     fn round(&self, judging: Judging<'_>, stuck_after: u32) -> Result<Judged, FieldError> {
         let mut results = Vec::new();
         for (name, verdict) in &self.results {
+            // Anything else, an error as well, leaves the criterion unmet.
             results.push((name.clone(), verdict.render(judging.scope)? == "yes"));
         }
         let mut state = advance(self.state(judging.memory, judging.scope)?, &results);
@@ -85,6 +86,7 @@ impl CriteriaEvaluator {
         };
         state.signal(is_signalled);
         let judged = stands(&state, stuck_after);
+        // After the decision, because work that has ended is judged as inactive.
         if judged.verdict.as_str() == "done" {
             state.end("completed");
         }
@@ -118,6 +120,7 @@ impl Evaluator for CriteriaEvaluator {
         }
         let bytes = match judging.file {
             Some(Ok(Some(bytes))) => bytes,
+            // Not an error: before any work has begun, there is no file.
             Some(Ok(None)) => {
                 let details =
                     json!({ "unmet": [], "next_step": null, "reason": "cannot find the state file" });
@@ -135,6 +138,7 @@ impl Evaluator for CriteriaEvaluator {
 
     fn verdicts(&self) -> Verdicts<'_> {
         let words: &[&str] = &["done", "continue", "stuck", "inactive"];
+        // Criteria that are kept here exist from the first round on, so they are never inactive.
         Verdicts::only(&words[..if self.is_own() { 3 } else { 4 }])
     }
 

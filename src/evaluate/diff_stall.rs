@@ -35,12 +35,14 @@ impl Evaluator for DiffStall {
         let max_stall = self.max_stall.resolve(judging.scope)?.get();
         let tree = match judging.survey {
             Some(Ok(tree)) => tree.clone(),
+            // A tree that cannot be compared is not one that stayed the same.
             Some(Err(why)) => {
                 return Ok(Judged::error(format!("the working tree cannot be compared: {why}")));
             }
             None => return Ok(Judged::error("nobody looked at the working tree")),
         };
         let last: Option<DiffMemory> = recalled(judging.memory);
+        // On the first visit, nothing can have stalled yet.
         let count = match last {
             Some(last) if last.tree == tree => last.count.saturating_add(1),
             _ => 0,

@@ -53,6 +53,7 @@ impl ExitCode {
     /// linter does that found something.
     fn not_run(&self, judging: Judging<'_>, code: i32) -> Option<Value> {
         let seen = judging.seen.filter(|_| self.error_if_not_run)?;
+        // Some tools say it on one of the streams, and some on the other.
         let output = format!("{}\n{}", seen.stdout.as_str(), seen.stderr.as_str());
         let found = tools::could_not_run_text(judging.action.unwrap_or(""), code, &output)?;
         let error = format!("it could not run: {} ({})", found.said, found.lacks.advice());
@@ -93,6 +94,7 @@ impl Evaluator for ExitCode {
                 };
                 code
             }
+            // Without an action, nothing has failed. That nothing was observed either is known to `observes`.
             None => judging.seen.map_or(0, |seen| seen.exit_code),
         };
         let target = self.target.as_ref().map(|target| target.resolve(judging.scope)).transpose()?;
@@ -103,6 +105,7 @@ impl Evaluator for ExitCode {
             (None, None) => code == 1,
         };
         let verdict = match code == target.unwrap_or(0) {
+            // Before all else: with this key, code 3 never says anything about the work.
             _ if self.abstain_on_exit_3 && code == ABSTAINS => Verdict::cannot_judge(),
             true => Verdict::yes_if(true),
             false if is_no => match self.not_run(judging, code) {

@@ -66,6 +66,7 @@ enum ExitCodeFault {
 fn parse(text: &str) -> Result<RangeInclusive<u8>, ExitCodeFault> {
     let code = |text: &str| {
         let text = text.trim();
+        // `parse` would take `+3` as well.
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse::<u8>().ok().filter(|_| is_number).ok_or(ExitCodeFault::Unreadable)
     };

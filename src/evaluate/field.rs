@@ -47,6 +47,7 @@ impl FromText for f64 {
     const EXPECTED: &'static str = "a number";
 
     fn from_text(text: &str) -> Option<Self> {
+        // `parse` takes `inf` and `NaN` as well, which are neither targets nor bounds.
         text.trim().parse().ok().filter(|number: &Self| number.is_finite())
     }
 }

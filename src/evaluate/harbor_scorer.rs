@@ -21,6 +21,7 @@ record! {
 impl Evaluator for HarborScorer {
     fn judge(&self, judging: Judging<'_>) -> Result<Judged, FieldError> {
         let exit_code = judging.seen.map_or(0, |seen| seen.exit_code);
+        // Before the text: a scorer that failed may have printed a number all the same.
         if exit_code != 0 {
             return Ok(Judged::new(Verdict::yes_if(false), json!({ "exit_code": exit_code })));
         }
@@ -28,6 +29,7 @@ impl Evaluator for HarborScorer {
             Some(source) => source.render(judging.scope)?.into(),
             None => printed(judging.seen),
         };
+        // `inf` is what a division by zero prints, and not a score.
         Ok(match number_of(&text, None).filter(|score| score.is_finite()) {
             Some(score) => {
                 let details = json!({ "score": number(score), "exit_code": exit_code });

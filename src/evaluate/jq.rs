@@ -15,6 +15,7 @@ const LONGEST_FILTER: usize = 4 * 1024;
 type Filter = jaq_core::compile::Filter<jaq_core::Native<data::JustLut<Val>>>;
 
 /// What it takes to read the deepest expression of [`LONGEST_FILTER`] bytes.
+// Only reserved: a system gives memory to a stack as it is used.
 const STACK: usize = 128 * 1024 * 1024;
 
 /// Executes an expression on a JSON document and returns the one value that it yields. It may take any time and memory.
@@ -54,6 +55,7 @@ fn execute(filter: &str, text: &str) -> Result<Value, Explanation> {
     if values.next().is_some() {
         return Err(Explanation::new(format!("`{shown}` yields several values where one is needed")));
     }
+    // By its text, because a value of jaq may be something that JSON cannot say.
     let written = value.to_string();
     if written.len() > LONGEST_VALUE {
         return Err(Explanation::new(too_long(&shown, written.len())));

@@ -72,6 +72,7 @@ pub(super) enum Approval {
 /// what became of it.
 pub(super) fn level(score: Option<f64>, issues: usize, approval: Approval) -> ScoreLevel {
     match (approval, score) {
+        // Work that is good enough is not held up by what a reviewer still lists.
         (Approval::Approved, _) => ScoreLevel::None,
         _ if issues > TOO_MANY => ScoreLevel::Abort,
         _ if issues > MANY => ScoreLevel::Critical,

@@ -38,6 +38,7 @@ record! {
 }
 
 /// What a model is shown of an output: its last characters.
+// Bounds what a judgement costs, however much an action prints.
 const SHOWN: usize = 4000;
 
 /// How much of an answer is kept in the details.
@@ -46,6 +47,7 @@ const KEPT: usize = 8 * 1024;
 /// The verdicts of the schema that is used when a loop brings none.
 const VERDICTS: [&str; 5] = ["yes", "no", "blocked", "partial", CANNOT_JUDGE];
 
+// The words of the predecessor, so that its loops are judged by the same question.
 const QUESTION: &str = "Evaluate whether this action succeeded based on its output.";
 
 impl LlmStructured {
@@ -93,10 +95,12 @@ impl LlmStructured {
         });
         // A text from elsewhere is judged whatever the action of this state did.
         let failed = judging.seen.filter(|seen| self.source.is_none() && !seen.succeeded());
+        // A failing word may stand, because it agrees with the exit code.
         if let Some(seen) = failed.filter(|_| !said.is_failing()) {
             // A model cannot make an action succeed that failed.
             let why = format!("the action exited with {}, whatever the model says", seen.exit_code);
             details["overruled"] = format!("`{said}`: {why}").into();
+            // Only `yes` has an opposite.
             if Verdict::canonical(said.as_str()) == Verdict::yes_if(true) {
                 return Ok(Judged::new(Verdict::yes_if(false), details));
             }
@@ -138,6 +142,7 @@ impl Evaluator for LlmStructured {
                 Some(source) => Cow::Owned(source.render(judging.scope)?),
                 None => printed(judging.seen),
             };
+            // With `source`, the text is not of this action, and how that ended would mislead.
             let told = judging.seen.filter(|_| self.source.is_none()).map_or_else(String::new, told);
             let model = self.model.as_ref().map(|model| model.render(judging.scope)).transpose()?;
             Ok(Question {

@@ -30,6 +30,7 @@ impl Evaluator for McpResult {
         let envelope: Option<Value> = serde_json::from_str(text.trim()).ok().filter(Value::is_object);
         let is_error = envelope.as_ref().and_then(|envelope| envelope.get("isError")?.as_bool());
         let word = match (code, is_error, &envelope) {
+            // These two codes are ours: no tool has answered, whatever was printed.
             (TIMEOUT_CODE, ..) => "timeout",
             (NOT_FOUND_CODE, ..) => "not_found",
             (_, Some(true), _) | (_, None, None) => "tool_error",

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 /// Reads what [`remembered`] wrote; an unreadable memory counts as absent.
 pub(super) fn recalled<T: DeserializeOwned>(memory: Option<&Value>) -> Option<T> {
+    // A resumed run may have the memory of an earlier version, or of another evaluator in an edited loop.
     memory.and_then(|memory| T::deserialize(memory).ok())
 }
 

@@ -140,10 +140,12 @@ impl Usage {
 
     /// Adds what another call cost. The model and the session are those of the later one.
     pub fn add(&mut self, other: &Self) {
+        // The absent cost of nothing must not make the sum unknown.
         if other.calls == 0 {
             return;
         }
         self.cost_usd = match (self.calls, self.cost_usd, other.cost_usd) {
+            // Nothing was called before, so the absent cost is not an unknown one.
             (0, _, cost) => cost,
             // Infinity cannot be written as JSON.
             (_, Some(one), Some(more)) => Some((one + more).min(f64::MAX)),

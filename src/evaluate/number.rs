@@ -17,7 +17,9 @@ pub(super) fn number_in(text: &str) -> Option<f64> {
 /// Reads a line as a number.
 fn number_on(line: &str) -> Option<f64> {
     let text = line.trim();
+    // `parse` alone would also take `NaN`, which is neither better nor worse than any number.
     let plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'));
+    // As C and Python print it.
     let infinite = matches!(text.trim_start_matches(['+', '-']), "inf" | "infinity");
     if plain || infinite { text.parse().ok() } else { None }
 }
@@ -40,6 +42,7 @@ pub(super) fn no_number(text: &str, key: Option<&str>) -> String {
 
 /// Finds the last `key = number`, blanks around the sign allowed.
 fn last_assignment<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    // So that `score` is found neither in `best_score` nor in `test.score`.
     let pattern = format!(r"(?:^|[^\w.]){}\s*[=:]\s*([-+0-9.eE]+)", regex::escape(key));
     let found = Regex::new(&pattern).ok()?.captures_iter(text).last()?;
     found.get(1).map(|number| number.as_str())

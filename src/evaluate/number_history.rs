@@ -39,6 +39,7 @@ impl PlateauRule {
                 best = Some(value);
                 continue;
             };
+            // A small gain moves the best and still counts as a stall, as in the predecessor, which defined these files.
             let gain = self.direction.gain(before, value);
             count = if gain > self.epsilon { 0 } else { count.saturating_add(1) };
             best = Some(if gain > 0.0 { value } else { before });

@@ -24,6 +24,7 @@ pub struct Text {
     bytes: u64,
     truncated: bool,
     stored: Option<Place>,
+    // Boxed, because only a text that is stored has one, and every result holds two texts.
     sum: Option<Box<Sum>>,
 }
 
@@ -53,6 +54,7 @@ impl From<Arc<String>> for SharedText {
 }
 
 impl PartialEq for SharedText {
+    // What stands before `from` was cut off, and is not part of the text.
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
@@ -327,6 +329,7 @@ impl Observation {
 
     /// Tells whether the action crashed rather than answered: a code of 2 or more, or a signal.
     pub fn crashed(&self) -> bool {
+        // Exit code 1 is how `grep -c`, linters and their like report what they found.
         self.failure.is_some() || self.signal.is_some() || !(0..=1).contains(&self.exit_code)
     }
 }

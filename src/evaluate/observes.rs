@@ -34,6 +34,7 @@ impl Evaluate {
                 _,
             ) => verdict.observes(),
         };
+        // Without an action, such an evaluator has judged an empty text.
         let is_of_nothing = observes == Observes::Passing && !has_action && !self.looks_further();
         if is_of_nothing { Observes::Nothing } else { observes }
     }
@@ -45,6 +46,7 @@ impl Evaluate {
             Self::Criteria(_) | Self::DiffStall(_) | Self::OpenQuestionStall(_) | Self::ActionStall(_) => {
                 true
             }
+            // A prompt of its own may name what an earlier state captured.
             Self::LlmStructured(_) => has(&["source", "prompt"]),
             Self::ExitCode(_)
             | Self::OutputNumeric(_)

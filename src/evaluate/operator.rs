@@ -16,6 +16,7 @@ impl Operator {
     pub fn numbers(self, value: f64, target: f64) -> bool {
         match self {
             Self::Eq => {
+                // The first lets NaN equal itself, and the second lets 0 equal -0.
                 value.total_cmp(&target) == Ordering::Equal
                     || value.partial_cmp(&target) == Some(Ordering::Equal)
             }

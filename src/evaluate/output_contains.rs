@@ -46,10 +46,12 @@ impl Evaluator for OutputContains {
             Ok(matched) => matched,
             Err(why) => return Ok(Judged::error(why.to_string())),
         };
+        // Only where absence means yes: what was not kept may hold the pattern.
         let unseen = if self.negate && !matched { self.unseen(judging) } else { None };
         if let Some(why) = unseen {
             return Ok(Judged::error(why));
         }
+        // Only without a match, as in the predecessor: a text that has both is a yes.
         if !matched && !self.negate {
             for template in &self.error_patterns {
                 let error = template.render(judging.scope)?;
@@ -99,6 +101,7 @@ impl OutputContains {
                     "the pattern is not in the last {kept} bytes of the output, and {printed} were printed"
                 ));
             }
+            // A tool that failed without a word may not have looked at anything.
             let is_silent = seen.stdout.as_str().trim().is_empty();
             return (is_silent && !seen.succeeded())
                 .then(|| format!("the action failed (exit {}) and printed nothing", seen.exit_code));
@@ -160,12 +163,14 @@ enum CheckedPattern {
 const LONGEST_PATTERN: usize = 64 * 1024;
 
 /// The most memory that a compiled pattern may take.
+// The limit that the crate `regex` has by default.
 const LARGEST: usize = 10 * 1024 * 1024;
 
 /// What is enough for nearly all patterns, and is reached in no time by the others.
 const SMALL: usize = 64 * 1024;
 
 /// The memory that is counted for an instruction of a pattern with look-around or back-references.
+// An estimate: the engine limits the number of instructions, and not their bytes.
 const INSTRUCTION: usize = 128;
 
 impl OutputPattern {
@@ -199,6 +204,7 @@ impl OutputPattern {
 
     /// Looks at a pattern as closely as there is effort left for.
     fn check(pattern: &str, effort: &mut PatternEffort) -> CheckedPattern {
+        // Spent before it is compiled, so that what would take too long is not begun.
         if pattern.len() <= LONGEST_PATTERN && !effort.spend(effort_of(pattern)) {
             return CheckedPattern::Fine;
         }
@@ -238,6 +244,7 @@ impl OutputPattern {
 fn effort_of(pattern: &str) -> usize {
     let repetitions = pattern.bytes().filter(|byte| *byte == b'{').count() * PatternEffort::REPETITION;
     let classes = pattern.bytes().filter(|byte| matches!(byte, b'\\' | b'[' | b'.')).count();
+    // A guess that is never too low: the flag may stand in any group.
     let is_folded = pattern.contains("(?") && pattern.contains('i');
     pattern.len()
         + repetitions

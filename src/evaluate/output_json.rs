@@ -43,6 +43,7 @@ impl Evaluator for OutputJson {
             (None, None) => Err(Explanation::new(format!("nobody asked for `{}`", excerpt(&path)))),
         };
         let value = match selected {
+            // For jq, what is not there is null: a misspelt path would compare like a value.
             Ok(Selected::Value(Value::Null)) if !target.is_null() => {
                 return Ok(Judged::error(format!(
                     "`{}` is null, and the target is not; compare it with null, or give a value in its place",
@@ -50,6 +51,7 @@ impl Evaluator for OutputJson {
                 )));
             }
             Ok(Selected::Value(value)) => value,
+            // To compare with null is to ask whether something is there, by a plain path as by jq.
             Ok(Selected::Nothing(_)) if target.is_null() => Value::Null,
             Ok(Selected::Nothing(why)) => return Ok(Judged::error(why)),
             Err(why) => return Ok(Judged::error(why)),
@@ -85,6 +87,7 @@ impl Evaluator for OutputJson {
     fn query(&self, judging: Judging<'_>) -> Option<Result<Query, FieldError>> {
         let query = || {
             let filter = self.path.render(judging.scope)?;
+            // Walked in this process when it is judged: a query takes a process of its own.
             if simple_path(&filter).is_some() {
                 return Ok(None);
             }
@@ -160,6 +163,7 @@ fn simple_path(path: &str) -> Option<Vec<Segment>> {
                 let key = &after[..end];
                 let is_plain =
                     !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+                // `.a.0` is an index, which jq would refuse.
                 let segment = is_plain
                     .then(|| key.parse().map_or_else(|_| Segment::Key(key.to_owned()), Segment::Index))?;
                 (segment, &after[end..])

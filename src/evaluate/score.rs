@@ -37,6 +37,7 @@ struct ReviewScore {
 impl Score {
     /// Reads what a reviewer thinks. The score decides; what else the answer says counts only without one.
     fn review(answer: &Value, approve: f64, revise: f64) -> Result<ReviewScore, &'static str> {
+        // As in loop files, `null` is not given.
         let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
         if let Some(score) = given("score") {
             let score = score.as_f64().filter(|score| (0.0..=100.0).contains(score));
@@ -53,6 +54,7 @@ impl Score {
         let recommended = given("recommendation").and_then(Value::as_str).map(str::trim);
         let approval = match (approved.transpose()?, recommended) {
             (Some(true), _) | (None, Some("approve")) => Approval::Approved,
+            // `approved: false` alone rejects; with a recommendation beside it, that says how far from good the work is.
             (Some(false) | None, Some("revise")) => Approval::Revise,
             (Some(false), _) | (None, Some("reject")) => Approval::Rejected,
             (None, Some(_)) => return Err("the `recommendation` of the answer is not a known word"),
@@ -66,11 +68,13 @@ impl Score {
         let issues = match answer.get("issues") {
             Some(Value::Array(issues)) => issues.len(),
             Some(Value::Null) | None => 0,
+            // An unknown number of issues must not pass for none.
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
                 return Err("the `issues` of the answer are not a list");
             }
         };
         let own = level(review.score, issues, review.approval);
+        // A word that is not a level is passed over: the rule has one in any case.
         let claimed = said(answer, "escalationLevel").and_then(ScoreLevel::parse);
         // A reviewer may ask for more than our rule does, and not for less.
         let claimed = claimed.filter(|_| review.approval != Approval::Approved);

@@ -62,6 +62,7 @@ impl Evaluator for ScoreStall {
             JudgedText::Crashed(judged) => return Ok(judged),
         };
         let key = self.key.as_ref().map(|key| key.render(judging.scope)).transpose()?;
+        // An infinite score could never be beaten.
         let Some(score) = number_of(&text, key.as_deref()).filter(|score| score.is_finite()) else {
             return Ok(Judged::error(no_number(&text, key.as_deref())));
         };

@@ -39,6 +39,7 @@ impl Verdict {
     /// Reads a verdict that a program printed: one line, not empty, not longer than a word or a few.
     pub fn parse(word: &str) -> Option<Self> {
         let word = word.trim();
+        // Verdicts are printed to terminals and logs, where control characters would be obeyed.
         let fits = !word.is_empty() && word.len() <= MAX_LENGTH && !word.chars().any(char::is_control);
         fits.then(|| Self::new(word))
     }
@@ -82,6 +83,7 @@ impl Verdict {
     /// `yes`; failure, fail and unmet are `no`.
     pub fn canonical(word: &str) -> Self {
         Self::new(match word {
+            // A tool may print a boolean, and YAML 1.1 reads an unquoted `yes` as one.
             "success" | "pass" | "met" | "true" => "yes",
             "failure" | "fail" | "unmet" | "false" => "no",
             other => other,
@@ -121,6 +123,7 @@ impl Verdict {
             | CANNOT_JUDGE => Observes::Failing,
             word if word.ends_with(UNCERTAIN) => Observes::Failing,
             "progress" => Observes::Nothing,
+            // A tool that prints a word of its own, such as `deploy`, has answered.
             _ => Observes::Passing,
         }
     }

@@ -33,12 +33,15 @@ use crate::report::digest::Digest;
 use crate::report::formats::junit;
 
 /// How deep bundles may lie in the directories that are given.
+// A leg has a directory for each item, and a download adds one for the artifact; what lies deeper counts as missing.
 const DEPTH: usize = 8;
 
 /// How many files are looked at.
+// Twenty for each item of the largest plan. With more, a wrong directory was given, such as a whole disk.
 const MOST_FILES: usize = 200_000;
 
 /// How many notes of legs one artifact can have.
+// A leg leaves one; an artifact that somebody else made may hold any number, of up to 4 MiB each.
 const MOST_NOTES: usize = 1000;
 
 /// The exit code of a run whose process was killed, as a shell says it.
@@ -147,6 +150,7 @@ pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> 
             Error::refused(format!("cannot read the reports of the legs: {error}"))
                 .with_hint("give the directories to which the legs wrote, or their bundles")
         };
+        // A path that was named may be a link, which the caller chose; those inside are not followed.
         if fs::metadata(&path).map_err(unusable)?.is_dir() {
             below(&path, DEPTH, &mut files).map_err(unusable)?;
         } else {
@@ -157,6 +161,7 @@ pub(super) fn collect(paths: &[PathBuf], plan: &Plan, session: &Session<'_>) -> 
                 .with_hint("give the directories with the reports of the legs alone"));
         }
     }
+    // A directory is listed in any order, and may be named beside one that it lies in.
     files.sort();
     files.dedup();
     let mut collected = Collected { readings: Vec::new(), facts: Vec::new(), put_off: Vec::new() };
@@ -201,12 +206,14 @@ fn below(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result
         let (kind, path) = (entry.file_type()?, entry.path());
         let is_wanted =
             path.extension().is_some_and(|end| end == EXTENSION || end == "zip") || is_note(&path);
+        // An artifact may hold links that lead out of it or in a circle. A link is neither of the two kinds here.
         if kind.is_dir() && depth > 0 {
             below(&path, depth - 1, found)?;
         } else if kind.is_file() && is_wanted {
             found.push(path);
         }
         if found.len() > MOST_FILES {
+            // The caller refuses that many, so there is no reason to count the rest.
             break;
         }
     }
@@ -230,6 +237,7 @@ fn notes(file: &Path) -> Vec<PutOff> {
     if file.extension().is_none_or(|end| end != "zip") {
         return Vec::new();
     }
+    // What is wrong with the file is said when its bundles are looked for.
     let Ok(mut archive) = archive(file) else { return Vec::new() };
     let names: Vec<String> = archive.entries().iter().map(|entry| entry.name.clone()).collect();
     let mut found = Vec::new();
@@ -255,6 +263,7 @@ fn sources(file: PathBuf) -> Vec<Result<BundlePlace, (BundlePlace, Option<String
         Err(error) => return vec![Err((whole, Some(error.to_string())))],
     };
     let names = || archive.entries().iter().map(|entry| entry.name.as_str());
+    // A merge keeps the bundles of its items as `.zip`, so the name alone does not tell.
     if is_bundle || names().any(|name| name == names::MANIFEST) {
         return vec![Ok(whole)];
     }
@@ -275,6 +284,7 @@ fn lost(source: &BundlePlace, why: Option<String>, plan: &Plan) -> MergeContent 
 }
 
 fn unreadable(source: &BundlePlace, why: &str, plan: &Plan) -> MergeContent {
+    // The content cannot say which item it is, but a leg leaves each in a directory of its name.
     let around = source.around();
     let named = around.iter().find_map(|part| {
         let name = part.strip_suffix(".zip").unwrap_or(part);
@@ -310,6 +320,7 @@ fn read(
     }
     match found(manifest, digest, plan) {
         Ok(run) => {
+            // Only a success needs to be told why it does not count.
             let dirty = run.dirty_start.as_ref().filter(|_| run.exit_code == 0);
             let dirty = dirty
                 .map(|how| format!("; and it did not begin on the tree of the plan: {}", one_line(how, 200)));
@@ -318,6 +329,7 @@ fn read(
                 sentence: digest.sentence() + dirty.as_deref().unwrap_or(""),
                 verification: digest.verification().cloned(),
                 unchanged: unchanged(digest),
+                // Unknown changes must not pass for none: the merged tree would be called verified as a whole.
                 is_changed: digest.changes().is_none_or(|changes| !changes.is_nothing()),
                 usage: digest.usage().clone(),
                 suite: junit::suite(digest),

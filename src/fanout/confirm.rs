@@ -102,6 +102,7 @@ pub(super) fn confirm(
     }
     aside::put_aside(&home, &clean.top, &tree.placed()?).map_err(unplaced)?;
     let asked = ask_all(plan, items, &root, &own, options, session);
+    // Before the answer is looked at, which may be an error: the checkout has to be as it was in any case.
     let edited = aside::put_back(&home).map_err(unplaced)?;
     if !edited.is_empty() {
         session
@@ -179,6 +180,7 @@ fn begin_options(item: &Item, options: &ConfirmOptions<'_>) -> BeginOptions {
         context: options.context.to_vec(),
         params: item.params.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
         scope: Some(item.scope.clone()),
+        // A check that changes files is an unanswered question here, and not a failure.
         on_change: Some(OnChange::Report),
         run,
         ..BeginOptions::default()
@@ -194,10 +196,12 @@ pub(super) fn is_concerned(
     options: &ConfirmOptions<'_>,
     session: &Session<'_>,
 ) -> Result<bool, Error> {
+    // First what costs nothing: asking a loop for its inputs reads files.
     if tree.meets_others(item) || tree.changed_by_others(item).next().is_none() {
         return Ok(tree.meets_others(item));
     }
     let prepared = prepared(plan, item, reach(), session)?;
+    // Without `reuse`, a loop names no inputs besides its scope.
     if prepared.machine.reuse.is_none() {
         return Ok(false);
     }
@@ -211,6 +215,7 @@ pub(super) fn is_concerned(
 fn refused(id: &ItemId, ended: &EndedRun) -> Option<Confirmation> {
     let end = &ended.complete;
     let changes = end.changes.as_ref().and_then(Changes::known);
+    // What is unknown is not unchanged.
     let is_changed = changes.is_none_or(TreeChanges::has_own);
     match end.outcome {
         Outcome::Success if end.verified && !is_changed => None,

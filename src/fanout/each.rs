@@ -56,6 +56,7 @@ impl Each {
             (Some(file), _) => ValueSource::File(file.to_owned()),
             (None, Some(command)) => ValueSource::Command(words(command)?),
             (None, None) => {
+                // An empty value between commas is a slip; one that is meant can be written in a JSON list.
                 let listed = from.split(',').map(str::trim).filter(|value| !value.is_empty());
                 ValueSource::Listed(listed.map(str::to_owned).collect())
             }

@@ -9,6 +9,7 @@ use crate::base::sum::Sum;
 use crate::base::text::head;
 
 /// The longest name.
+// Names of files are made with it, with more in front and behind, and file systems take 255 bytes.
 const MAX: usize = 100;
 
 /// Why a text is not the name of an item or a leg.
@@ -20,6 +21,7 @@ pub struct PlainNameError;
 
 fn check(text: &str) -> Result<(), PlainNameError> {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '+' | '-');
+    // A leading `-` would be an option to a program, and a leading `.` would hide the file.
     let begins = text.chars().next().is_some_and(char::is_alphanumeric);
     if begins && text.len() <= MAX && text.chars().all(is_plain) { Ok(()) } else { Err(PlainNameError) }
 }

@@ -57,6 +57,7 @@ pub struct Plan {
 }
 
 /// The most bytes of a plan that is read.
+// Room for 10,000 items of 6 KiB. A plan comes out of an artifact, in which a file may have any size.
 pub const MAX_PLAN: u64 = 64 << 20;
 
 /// What stands in the place of a loop where a plan has several.
@@ -203,6 +204,7 @@ struct ItemIdentity<'p> {
 
 impl<'p> ItemIdentity<'p> {
     fn of(item: &'p Item) -> Self {
+        // Without `..`, so that a new field has to be put into the identity or left out on purpose.
         let Item { id, r#loop, params, scope, proves, weight_ms: _, weight_from: _ } = item;
         Self { id, r#loop, params, scope, proves: proves.as_ref() }
     }
@@ -247,6 +249,7 @@ impl Plan {
     /// Makes a plan, with its id.
     pub fn of(parts: PlanParts) -> Self {
         let PlanParts { commit, differs, created, loops, items, legs, skipped, reused, reason } = parts;
+        // A placeholder: the identity does not cover itself.
         let plan_id = Sum::of(&[]);
         let schema = SCHEMA;
         let plan =
@@ -270,6 +273,7 @@ impl Plan {
             return Err(PlanError::Schema { found: schema });
         }
         let plan: Self = serde_json::from_slice(text)?;
+        // Whatever its id says: that is not a signature, and can be computed again after an edit.
         plan.check()?;
         let computed = plan.identity();
         if computed != plan.plan_id {
@@ -389,11 +393,13 @@ impl Plan {
                 item.id, item.r#loop
             ));
         }
+        // No program can be given such a text: an argument and a path end at a NUL byte.
         let is_odd = |text: &String| text.contains('\0');
         if let Some(odd) = self.verifiable().find(|item| item.params.values().chain(&item.scope).any(is_odd))
         {
             return wrong(format!("a value or a scope of the item `{}` has a NUL byte", odd.id));
         }
+        // People follow the link, so that it must not be a `javascript:` one. A run without a check has proved nothing.
         let is_proof = |proof: &ReusedRun| {
             let is_address = proof.link.as_ref().is_none_or(|link| link.starts_with("https://"));
             is_address && !proof.checks.is_empty() && !proof.has_uncommitted

@@ -294,6 +294,7 @@ impl<'r> LegRun<'r> {
             let none = ItemEnd { code: None, outcome: None, is_verified: false, is_put_off: false };
             let left =
                 self.options.begin.run.deadline.map(|deadline| deadline.saturating_sub(self.clock.elapsed()));
+            // The first reason stays: after an interruption, it is not the deadline that keeps items from beginning.
             if stopped.is_none() && left == Some(Duration::ZERO) {
                 stopped = Some(DEADLINE);
             }
@@ -324,6 +325,7 @@ impl<'r> LegRun<'r> {
             };
             match end.outcome {
                 Some(Outcome::Interrupted) => stopped = Some("somebody ended the job"),
+                // A hand-off before the deadline, such as one with a question, concerns this item alone.
                 Some(Outcome::Handoff) if left.is_some_and(|left| self.clock.elapsed() >= left) => {
                     stopped = Some(DEADLINE);
                 }
@@ -332,6 +334,7 @@ impl<'r> LegRun<'r> {
             ends.push(end);
             if let Some(tree) = &mut tree {
                 let is_last = ends.len() == self.items.len();
+                // Only a warning: the next run looks at its tree itself, and is verified on none but the plan's.
                 if let Err(error) = tree.after(id, is_last) {
                     self.session.talk.warning(&format!(
                         "what the item {id} left stays in the checkout, and the next one begins on it: {}",
@@ -371,6 +374,7 @@ impl<'r> LegRun<'r> {
         let before = &self.items[..index];
         // Whoever wrote them, it is the merge that says what they are worth.
         let places: Vec<PathBuf> = before.iter().map(|id| place(id)).collect();
+        // In doubt, all of them run again.
         let Ok(collected) = collect(&places, self.plan, self.session) else { return 0 };
         let ci_run = ci_run(&self.options.begin.run);
         let ci_run = ci_run.as_ref().map(Line::as_str);
@@ -403,6 +407,7 @@ impl<'r> LegRun<'r> {
         let merged = self.earlier.as_ref().map(|earlier| earlier.items.join(format!("{id}.zip")));
         let earlier = bundles(&directory).chain(merged);
         if let Some((bundle, attempt)) = handed_off(earlier, self.plan, id) {
+            // Of two bundles of one attempt the worse one counts, and that would be the hand-off.
             let run = self.run_options(id, &directory, left, self.attempt.max(attempt.saturating_add(1)));
             match &mut tree {
                 // Its run goes on in this checkout, with what it left there.
@@ -412,6 +417,7 @@ impl<'r> LegRun<'r> {
             }
             match self.resumed(&bundle, item, &run) {
                 Ok(ended) => return Ok(ended),
+                // After any other error, such as an interruption, the item must not begin from the start.
                 Err(error) if error.kind() == Kind::Refused => {
                     self.session.talk.warning(&format!(
                         "the item {id} begins anew, because its hand-off cannot go on: {}",
@@ -448,6 +454,7 @@ impl<'r> LegRun<'r> {
         let begin = BeginOptions {
             params,
             scope: Some(item.scope.clone()),
+            // The plan has decided that it runs.
             changed_since: None,
             reuse: self.reuse_of(item),
             run: run.clone(),
@@ -501,6 +508,7 @@ impl<'r> LegRun<'r> {
             ci_run: ci_run(&run),
             differs: self.plan.differs.clone(),
         });
+        // The plan lies in the checkout, often untracked, and would count as a change of the item.
         run.beside = vec![self.session.path(&self.options.plan)];
         run
     }
@@ -612,6 +620,7 @@ impl<'r> LegRun<'r> {
         let (artifact, mark) =
             (self.artifact(provider), format!("{}/{}", head(&self.plan.plan_id.to_string(), 8), self.name));
         match session.store_reports(upload, &artifact, &mark, &self.directory) {
+            // Not announced before: a name without an artifact would be looked for in vain.
             Ok(true) => announce(&[("artifact-name", artifact)]).map(|()| code),
             Ok(false) => Ok(code),
             Err(error) if is_resumable => Err(error),
@@ -707,6 +716,7 @@ fn last_attempt(directory: &Path, plan: &Plan, id: &ItemId) -> Option<u32> {
 fn handed_off(left: impl Iterator<Item = PathBuf>, plan: &Plan, id: &ItemId) -> Option<(PathBuf, u32)> {
     let found = left.filter_map(|bundle| Some((look(&bundle, plan, id)?, bundle)));
     let (last, bundle) = found.max_by_key(|(look, _)| look.attempt)?;
+    // Only of the last attempt: an older hand-off has been resumed already.
     last.is_resumable.then_some((bundle, last.attempt))
 }
 

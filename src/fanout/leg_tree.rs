@@ -34,6 +34,7 @@ use crate::run::leg_start::{IgnoredJudges, ItemStart};
 const RECORD: &str = "left.json";
 
 /// The largest record that is read.
+// A larger one counts as absent: what it lists is then taken for the work of people, and stays where it is.
 const MAX_RECORD: u64 = 64 << 20;
 
 /// The checkout in which the items of a leg run.
@@ -100,10 +101,12 @@ impl<'s> LegTree<'s> {
         let ignored = IgnoredJudges::look(&git, &began.top)
             .map_err(|why| Error::refused(format!("what git ignores is not known: {why}")))?;
         let committed = began.committed()?;
+        // Only while the content is the one on record: somebody may have edited the file since.
         let is_left = |left: &Contents, entry: &TreeEntry| left.get(&entry.path) == Some(&entry.content);
         let is_of_item = |entry: &&TreeEntry| left.items.values().any(|left| is_left(left, entry));
         let others = began.start.entries.iter().filter(|entry| !is_of_item(entry));
         let before = others.map(|entry| (entry.path.clone(), entry.content.clone())).collect();
+        // A detached HEAD, as jobs often have it, is on no branch, and git says so by failing.
         let branch = git.line(&Call::new("symbolic-ref").with(&["--quiet"]).revision("HEAD")).ok();
         let tree = Self {
             session,
@@ -128,9 +131,11 @@ impl<'s> LegTree<'s> {
 
     /// Puts aside what an item has left, so that the next one does not see it.
     pub(super) fn after(&mut self, item: &ItemId, is_last: bool) -> Result<(), Error> {
+        // Nothing begins after the last item, so what that one leaves may stay.
         if !is_last {
             self.set_ignored_aside(item)?;
         }
+        // Before the look: git goes by the times in the index, and an item may have written them there to hide a change.
         self.index
             .put_back()
             .map_err(|why| Error::refused(format!("the index cannot be made what it was: {why}")))?;
@@ -184,6 +189,7 @@ impl<'s> LegTree<'s> {
         let mut kept = Vec::new();
         for item in self.left.items.keys() {
             match self.bring_back(item) {
+                // What could not be put back is not lost: the bundle of the item holds it as well.
                 Ok(stayed) => kept.extend(stayed),
                 Err(error) => self.session.talk.warning(error.message()),
             }
@@ -232,6 +238,7 @@ impl<'s> LegTree<'s> {
         };
         let branch = git.line(&Call::new("symbolic-ref").with(&["--quiet"]).revision("HEAD")).ok();
         if branch != self.branch || began.commit != now.commit {
+            // By plumbing, which leaves the files alone: they are put aside afterwards, path by path.
             match &self.branch {
                 Some(branch) => {
                     run(Call::new("symbolic-ref").revision("HEAD").named(branch, ""))?;
@@ -254,9 +261,11 @@ impl<'s> LegTree<'s> {
     fn differences(&self, now: &WholeTree) -> Contents {
         let there: BTreeMap<&str, &TreeEntry> =
             now.start.entries.iter().map(|entry| (entry.path.as_str(), entry)).collect();
+        // Also what differed at the beginning and no longer does: an item may have undone the work of people.
         let paths: BTreeSet<&str> =
             there.keys().copied().chain(self.before.keys().map(String::as_str)).collect();
         let changed = |path: &str| {
+            // A path that the look does not list holds what the commit does.
             let content = there.get(path).map(|entry| &entry.content).or_else(|| self.committed.get(path));
             let content = content.cloned().unwrap_or(EntryContent::Gone);
             (content != self.at_beginning(path)).then(|| (path.to_owned(), content))
@@ -288,6 +297,7 @@ impl<'s> LegTree<'s> {
     }
 }
 
+// A folder is made when something is put aside in it, so in most legs neither exists.
 fn read_dir(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
@@ -300,6 +310,7 @@ pub(super) fn forget_left(plan: &Plan, root: &Path) {
 
 /// Returns the directory for what items of a plan left in a checkout.
 fn home(plan: &Plan, root: &Path) -> PathBuf {
+    // A part of the id is enough here: the record inside has all of it, and that of another plan is not obeyed.
     let id = plan.plan_id.to_string();
     RunFiles::running(&root.join(DIRECTORY)).join(format!("plan-{}.left", head(&id, 16)))
 }

@@ -7,6 +7,7 @@ use crate::base::sum::Sum;
 use crate::base::text::head;
 
 /// The digits of a name.
+// 64 bits: no two scopes of a repository meet by chance.
 const DIGITS: usize = 16;
 
 /// Returns the name of these paths, in whatever order they are given: the SHA-256 of their sorted JSON list, cut short.
@@ -21,6 +22,7 @@ pub fn scope_hash<'s>(scopes: impl IntoIterator<Item = &'s str>) -> String {
 pub fn concurrency(plan: &Plan) -> String {
     let hash = scope_hash(plan.items.iter().flat_map(|item| &item.scope).map(String::as_str));
     let leg = if plan.legs.len() > 1 { "-${{ matrix.leg }}" } else { "" };
+    // With the default queue, GitHub cancels the run that waits as soon as another one comes.
     format!("concurrency:\n  group: ll-loop-{hash}{leg}\n  queue: max\n")
 }
 

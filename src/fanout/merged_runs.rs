@@ -17,6 +17,7 @@ use crate::engine::outcome::{GOES_ON, Outcome};
 const MISSING: u8 = 4;
 
 /// A success that nothing verified.
+// As under `--strict`, where a success that nothing verified is a failure.
 const UNVERIFIED: u8 = 1;
 
 /// Something that was found where runs are expected.
@@ -240,6 +241,7 @@ impl Merged {
         let is_leftover = |reading: &&MergeInput| leftover(reading, ci_run).is_some();
         let meant: Vec<&MergeInput> = readings.iter().filter(|reading| !is_leftover(reading)).collect();
         let first = first_attempts(plan, &meant);
+        // If one run began with the changes of `--dirty`, all have to: otherwise they were verified on different trees.
         let with_changes = meant.iter().any(|reading| began_with_changes(reading));
         for (place, reading) in readings.iter().enumerate() {
             if let Some(other) = leftover(reading, ci_run) {
@@ -288,6 +290,7 @@ impl Merged {
             leg: None,
             standing: ItemStanding::Skipped { reason: skipped.reason.to_string() },
         }));
+        // Readings come in the order of a file system, which must not show in the result.
         superseded.sort();
         ignored.sort();
         lost.sort();
@@ -485,6 +488,7 @@ fn belonging<'p>(
     };
     if assignment.plan_id != plan.plan_id {
         let first = assignment.ci_run.as_ref().and_then(|ci_run| first.get(ci_run.as_str()));
+        // The workflow was run again and has planned anew, so what its earlier attempt left is out of date.
         if first.is_some_and(|first| assignment.attempt < *first) {
             return Ok(None);
         }

@@ -92,6 +92,7 @@ impl MergedTree {
         let unread = |why: TreeError| Error::refused(format!("the merged files cannot be read: {why}"));
         let git = self.workspace.git();
         let bytes = |call: &Call| git.bytes(call, &[]).map_err(|error| unread(error.into()));
+        // No renames: each path is put in place by itself.
         let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let raw = bytes(&raw.id(&self.base_tree).id(&self.tree))?;
         let placed =
@@ -123,6 +124,7 @@ impl MergedTree {
     /// Writes the patch from the commit to the tree, and returns its bytes.
     pub(super) fn patch(&self, to: &Path) -> Result<u64, TreeError> {
         let file = std::fs::File::create(to)?;
+        // By plumbing, with all forms named: what the user has set under `diff.*` must not change the patch.
         let call =
             Call::new("diff-tree").with(&["-p", "--binary", "--full-index", "--no-renames", "--no-color"]);
         self.workspace.git().write_to(&call.id(&self.base_tree).id(&self.tree), &[], file)?;
@@ -135,6 +137,7 @@ impl MergedTree {
         let printed = self.workspace.git().line(&call.id(&self.base_tree).id(&self.tree))?;
         let counted = printed.split('\0').filter_map(|line| {
             let (added, rest) = line.split_once('\t')?;
+            // Of a file without lines, git prints `-` for both numbers, which is dropped below.
             let (removed, path) = rest.split_once('\t')?;
             Some((path.to_owned(), LineCount { added: added.parse().ok()?, removed: removed.parse().ok()? }))
         });
@@ -169,6 +172,7 @@ impl MergedTree {
         }
         let stopped = |stop: DeliveryStop| unknown(stop.to_string());
         let fix = self.workspace.take(saved, bundle.objects().as_deref()).map_err(stopped)?;
+        // The verdict in the journal is about that tree; other objects would be delivered without one.
         if fix.tree != changes.end.tree {
             return Err(unknown("its bundle holds other files than those that it left".to_owned()));
         }
@@ -187,6 +191,7 @@ impl MergedTree {
         let mut lines = Vec::new();
         for entry in &start.entries {
             let (mode, id) = match &entry.content {
+                // As many zeros as an id of this repository has digits, which may be one of SHA-256.
                 EntryContent::Gone => ("0", "0".repeat(self.base.as_str().len())),
                 EntryContent::Object { mode, id } => (mode.word(), id.to_string()),
                 // No tree has it, neither this one nor the one at the end.
@@ -207,6 +212,7 @@ impl MergedTree {
             after.clone()
         } else {
             let git = self.workspace.git();
+            // `merge-tree` finds what both sides share by the history of commits, so each tree gets one.
             let base = commit(git, before, &self.base).map_err(untaken)?;
             let (ours, theirs) = (
                 commit(git, &self.tree, &base).map_err(untaken)?,

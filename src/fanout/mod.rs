@@ -38,6 +38,7 @@ pub(crate) const PLAN: &str = "plan.json";
 pub(crate) const ITEMS: &str = crate::report::items::DIRECTORY;
 
 /// The most items of a plan.
+// Planning so many takes less than half a second; more are refused.
 pub const MOST_ITEMS: usize = 10_000;
 
 /// The exit code of a leg whose items were verified as far as they were begun, where somebody ended it.

@@ -87,6 +87,7 @@ impl Session<'_> {
             Some(base) => changed_only(candidates, base, &loops, self)?,
             None => (candidates, Vec::new()),
         };
+        // After `--changed-since`, because the key of every item that remains is made by running the tools of its loop.
         let (candidates, reused) = reused_items::take_out(candidates, &loops, &commit, options, self)?;
         let is_nothing = candidates.is_empty();
         let reason = is_nothing.then(|| Line::of(&why_none(&skipped, &reused, &dimensions, options)));
@@ -196,6 +197,7 @@ fn differences(root: &Path, written: &[PathBuf], session: &Session<'_>) -> Resul
 }
 
 /// Of a checkout that differs from its commit in more files than this, no plan is made.
+// Each is written into the plan, and into the first event of every run.
 const MOST_DIFFERENCES: usize = 1000;
 
 /// Refuses a checkout that differs from its commit: no leg would see the difference.
@@ -306,6 +308,7 @@ fn item(
         r#loop: one.planned.name.clone(),
         scope: territory.shown(),
         params,
+        // Weighed when all items are known: those without runs take the median of the others.
         weight_ms: 0,
         weight_from: WeightFrom::Default,
         proves: None,
@@ -346,6 +349,7 @@ fn changed_only(
         }
     };
     let since = ChangesSinceCommit::look(&repository, found)?;
+    // A change of the loop itself concerns all its items.
     let of_loop = |one: &LoopHere| -> Vec<ScopePath> {
         let files = one.prepared.files().into_iter();
         files.map(|(file, _)| links::real(&file).to_string_lossy().into_owned().into()).collect()

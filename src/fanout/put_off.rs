@@ -13,6 +13,7 @@ use crate::base::sum::Sum;
 pub const FILE: &str = "not-begun.json";
 
 /// The most bytes of such a file.
+// The ids of the largest plan, of 100 bytes each, take about 1 MiB.
 pub const MAX_FILE: u64 = 4 << 20;
 
 /// The items that a leg did not begin because its deadline had come.
@@ -38,6 +39,7 @@ impl Merged {
             of_leg.map(|assignment| assignment.attempt).max().unwrap_or(0)
         };
         for item in &mut self.items {
+            // What came back and cannot be used stays an error, whatever a leg says of it.
             let ItemStanding::Missing { why, absence: absence @ Absence::Lost } = &mut item.standing else {
                 continue;
             };
@@ -45,6 +47,7 @@ impl Merged {
             let says_so = |put_off: &&PutOff| {
                 put_off.plan_id == plan.plan_id
                     && put_off.items.contains(item.id.as_str())
+                    // A later attempt may have begun the item, and lost it.
                     && put_off.attempt >= last_attempt(leg)
             };
             if let Some(put_off) = put_off.iter().filter(says_so).max_by_key(|put_off| put_off.attempt) {

@@ -52,13 +52,16 @@ use crate::session::end::publication::{Publication, ReportedEnd, Stage, publishe
 use crate::session::read::page_detail;
 
 /// Of how many items there are pages, and how many bytes of them.
+// For each, a bundle is opened once more. The worst items come first, so those without a page are the better ones.
 const MOST_PAGES: usize = 100;
 const MAX_PAGES: usize = 100 << 20;
 
 /// The exit code of changes that do not fit each other.
+// The exit code of a blocked run: here, too, a person has to decide.
 const CONFLICT: u8 = 5;
 
 /// Of how many items it is told what they printed, and how many bytes at most.
+// The worst come first, and each takes another reading of its bundle.
 const MOST_PRINTED: usize = 50;
 const MAX_PRINTED: usize = 3 * 1024;
 
@@ -124,7 +127,9 @@ impl Together {
         }
         let standing: BTreeMap<&ItemId, &ItemStanding> =
             merged.items.iter().map(|item| (&item.id, &item.standing)).collect();
+        // In the order of the plan, not of arrival: merging the same bundles again has to make the same tree.
         for id in plan.legs.iter().flat_map(|leg| &leg.items) {
+            // Changes of an item that is not verified would be delivered without a check.
             let Some(ItemStanding::Ran { reading, verified: true, .. }) = standing.get(id) else { continue };
             let (Some(item), Some(facts)) = (plan.item(id), &collected.facts[*reading]) else { continue };
             together.unchanged = together.unchanged.or_else(|| facts.unchanged.clone());
@@ -188,6 +193,7 @@ impl MergeResult<'_> {
 
     /// Makes the checks of the items once more that changes of others concern, where all changes are together.
     fn confirm(&self, options: &MergeOptions, session: &Session<'_>) -> Result<Option<Confirmation>, Error> {
+        // A merge that is red stays red whatever the checks say.
         if self.exit_code() != 0 || self.extent() == VerifiedExtent::Whole {
             return Ok(None);
         }
@@ -199,6 +205,7 @@ impl MergeResult<'_> {
             return none(why);
         }
         let asked = self.merged.items.iter().filter_map(|merged| {
+            // Its earlier run knew nothing of what other items change now.
             if let Some(ReusedItem { item, proof }) = self.plan.reused(&merged.id) {
                 return Some(AskedItem { item, checks: &proof.checks });
             }
@@ -229,6 +236,7 @@ impl MergeResult<'_> {
     /// Tells what of the merged tree was verified. Where the items changed nothing, each was verified on the tree of the plan,
     /// and so was all of it.
     fn extent(&self) -> VerifiedExtent {
+        // The run of a single item has seen all the changes that there are.
         let is_alone = self.merged.items.len() < 2;
         let is_changed = |item: &MergedItem| {
             matches!(item.standing, ItemStanding::Ran { verified: true, .. })
@@ -308,6 +316,7 @@ impl MergeResult<'_> {
         let turn = read::directory(&directory).map_err(failed)?;
         let _best_effort = turn.lock();
         remove_earlier(&directory);
+        // Not in `.loops`: the checkout stays as it is, so that a merge can run anywhere and twice.
         let scratch = transient::directory("ll-merge-").map_err(failed)?;
         let name = story::name(self.plan);
         let random = uuid::Uuid::new_v4().as_fields().0;
@@ -329,6 +338,7 @@ impl MergeResult<'_> {
         let artifact = publication.artifact_name().to_owned();
         publication.begin(&run, name.as_str(), Stage::Over, session);
         let published = publication.tell(ReportedEnd::Journaled { files: &files, unwritten: None }, session);
+        // After the reports of the run, because `result.json` is that of the run with more fields.
         self.write_rest(&directory, &files, session);
         let code = self.tell(options, &directory, &artifact, session);
         // After everything else: it takes time and decides nothing.
@@ -347,6 +357,7 @@ impl MergeResult<'_> {
         let events = story::events(self.plan, files.instance(), start, &items, self.remarks(), ending);
         let mut journal = Journal::create(files, session.redactor.clone())?;
         let now = Clock::start().now();
+        // A batch has one time, and each event has its own here.
         for (at, event) in events {
             journal.append(vec![event], EventTime { now, elapsed: at }, &[])?;
         }
@@ -393,6 +404,7 @@ impl MergeResult<'_> {
         digest.reader.remote = Some(RunDownload::Bundle(format!("{ITEMS}/{}.zip", item.id)));
         let detail = page_detail::of_bundle(&opened, &digest, session);
         let page = html::render(&digest, detail);
+        // The job of the leg has hidden the secrets that it knew; this one may know others.
         Some(session.redactor.text(&page).into_owned())
     }
 
@@ -450,6 +462,7 @@ impl MergeResult<'_> {
 
     /// Returns suites for what makes the merge red besides runs that failed.
     fn red_suites(&self) -> Vec<junit::Suite> {
+        // Sentences and names are matched by their order there: what is lost, conflicts, the refusal.
         let apart = self.apart_from_items();
         let lost = self.merged.lost.iter().zip(&apart).map(|((shown, _), told)| (shown.as_str(), told));
         let conflicts =
@@ -621,6 +634,7 @@ impl MergeResult<'_> {
         let of_tree = |tree: &MergedTree| TreeIds {
             commit: tree.base.clone(),
             tree: tree.base_tree.clone(),
+            // Nothing is staged in a tree that was never checked out.
             index: Some(tree.base_tree.clone()),
             rest: None,
         };
@@ -656,6 +670,7 @@ impl MergeResult<'_> {
             Ok(bytes) => (Some(bytes).filter(|_| tree.is_changed()), None),
             Err(why) => (None, Some(why.to_string())),
         };
+        // Counts of lines are for people: without them, the files are still named.
         let mut lines = tree.lines().unwrap_or_default();
         let changed = |change: crate::forge::change::FileChange| ChangedFile {
             lines: lines.remove(&change.path),
@@ -737,6 +752,7 @@ impl MergeResult<'_> {
         for item in &self.merged.items {
             let Some((_, facts)) = self.of(item) else { continue };
             let target = items.join(format!("{}.zip", item.id));
+            // Renamed when it is whole: a merge that is killed must not leave half a bundle under the name of an item.
             let part = items.join(format!(".ll-loop-{}-{}", files.instance(), item.id));
             // The bundles may be those of an earlier merge into this directory.
             if facts.source.file != target {
@@ -751,6 +767,7 @@ impl MergeResult<'_> {
 
     /// Returns the result: that of a run, and what is known of each item.
     fn result(&self, directory: &Path, files: &RunFiles) -> Value {
+        // On a full disk, that report may be missing; the fields of the merge stand by themselves.
         let written = read::bytes(&directory.join(RESULT), 64 << 20).ok();
         let mut result: Value =
             written.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_else(|| json!({}));

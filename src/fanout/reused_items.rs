@@ -17,6 +17,7 @@ use crate::context::talk::Talk;
 use crate::session::prepare::reuse_decision::ReuseDecision;
 
 /// About how many items it is said why they are not reused.
+// Lines about thousands of items would bury what else a plan says.
 const MOST_SAID: usize = 10;
 
 /// Takes the items out of a plan that an earlier run stands for, and marks those that are to prove one.
@@ -47,6 +48,7 @@ pub(super) fn take_out(
         let talk = ItemTalk { id: &candidate.item.id, talk: session.talk, said: &said };
         let asked = AskedOfStore { item: &candidate.item, one, commit, options };
         match asked.decide(&interrupts, &session.clone().talking_to(&talk)) {
+            // A hit on inputs that differ from the commit is green for no commit, and a plan is about one.
             Ok(ReuseDecision::Hit(proof)) if !proof.has_uncommitted => {
                 reused.push(ReusedItem { item: candidate.item, proof: *proof });
                 continue;

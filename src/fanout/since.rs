@@ -51,6 +51,7 @@ impl ChangesSinceCommit {
         all.extend(changed(&ask(uncommitted())?).map(at));
         let mut known: BTreeSet<ScopePath> =
             files(&ask(Call::new("ls-files").with(&["-z"]))?).into_iter().collect();
+        // Files that are gone since are known as well: all of a scope may have been deleted.
         known.extend(files(&ask(tree(&base.commit))?));
         let unwatched = UnwatchedPaths::look(&git, top);
         Ok(Self { top: top.clone(), changed: all, known, unwatched, shown: base.shown })
@@ -60,6 +61,7 @@ impl ChangesSinceCommit {
     /// look, it is unknown.
     pub(super) fn look_at(&self, files: &[ScopePath], scope: &[ScopePath]) -> SinceCommit {
         let ways = self.unwatched.ways_to(scope);
+        // A change that is seen needs no certainty about the rest.
         if scope.iter().chain(files).chain(ways).any(|path| below(&self.changed, path)) {
             return SinceCommit::Changed;
         }

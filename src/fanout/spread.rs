@@ -35,6 +35,7 @@ pub struct TooMany;
 /// # Errors
 /// There are more combinations than a plan has items.
 pub fn product(dimensions: &[&Dimension]) -> Result<Vec<BTreeMap<VarName, String>>, TooMany> {
+    // Counted before anything is made: a few long lists are enough to fill the memory.
     let count = dimensions.iter().try_fold(1_usize, |count, dimension| {
         count.checked_mul(dimension.values.len()).filter(|count| *count <= MOST_ITEMS)
     });

@@ -79,6 +79,7 @@ pub(super) fn events(
         events.push((at, Event::StateEnter { state: state.clone(), iteration: 1, step, attempt: 1 }));
         at += item.took;
         events.extend(work(item, step, &state).into_iter().map(|event| (at, event)));
+        // The run ends in the first step that has the exit code of the whole: that one decided it.
         if item.exit_code != 0 && worst.is_none_or(|worst| worst.exit_code != ending.exit_code) {
             worst = Some(item);
         }
@@ -113,6 +114,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
     LoopStart {
         r#loop: name(plan),
         run_id: instance.to_owned(),
+        // Several loops have no one digest; the id of the plan covers those of all.
         definition_sha256: plan.plan_id.to_string(),
         max_iterations: 1,
         inputs: Vec::new(),
@@ -130,6 +132,7 @@ fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStar
         trace: None,
         commit: Some(plan.commit.to_string()),
         tree: Some(start.map_or_else(unknown, |start| StartTree::Known(Box::new(start)))),
+        // The run of each item has judged its changes by its own rule.
         on_change: OnChange::Report,
         no_closing_pass: false,
         policy: Vec::new(),
@@ -157,6 +160,7 @@ fn work(item: &ToldItem, step: u32, state: &StateName) -> Vec<Event> {
         Event::ActionStart {
             state: state.clone(),
             action: one_line(&item.place, 300),
+            // The run of an item is to the merge what a sub-loop is to a run.
             kind: ActionKind::SubLoop,
             role: None,
             session: None,

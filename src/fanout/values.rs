@@ -23,9 +23,11 @@ use crate::process::guard_pipe::Guard;
 use crate::process::spawn::{self, Heard, ProcessLimits, Program};
 
 /// The most bytes of values.
+// Over a KiB for each item of the largest plan; a command that prints without an end must not fill the memory.
 const MAX: u64 = 16 * MIB;
 
 /// How long a command may take to print them.
+// A command that hangs must not keep the job until the CI system ends it.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The mode of a submodule in the index of git.
@@ -105,6 +107,7 @@ fn printed(
     let ran = spawn::run(&program, limits, &mut cancel, &mut keep);
     let seen = interrupts.block_on(ran);
     let shown = one_line(&argv.join(" "), 200);
+    // Before the failure: the stop that this led to would read like an interruption.
     if is_cut {
         return Err(Error::refused(format!("`{shown}` printed more than 16 MiB of values for `{name}`")));
     }
@@ -148,8 +151,10 @@ pub(super) fn per_path(pattern: &str, git: &Git, session: &Session<'_>) -> Resul
     let clean = pattern.trim_end_matches('/');
     let clean = clean.strip_prefix("./").unwrap_or(clean);
     let wrong = |why: String| Error::refused(format!("`--per-path {pattern}`: {why}"));
+    // `*` stays within a directory, so that `packages/*` means those right below.
     let glob = GlobBuilder::new(clean).literal_separator(true).build();
     let glob = glob.map_err(|error| wrong(error.kind().to_string()))?.compile_matcher();
+    // With `--stage`, because only the mode tells a submodule from a file.
     let tracked = git.line(&Call::new("ls-files").with(&["--stage", "-z"]));
     let tracked = tracked.map_err(|why| wrong(format!("cannot list the files of the repository: {why}")))?;
     let (submodules, files): (Vec<_>, Vec<_>) = tracked

@@ -41,6 +41,7 @@ pub(super) fn of_merge(
         tree,
         checks: checks.collect(),
         judges: JudgesRecord {
+            // Without a run, there are no judges that it could have changed.
             state: worst.unwrap_or(JudgesStanding::Unchanged),
             files: known().flat_map(|verification| verification.judges.files.iter().cloned()).collect(),
         },

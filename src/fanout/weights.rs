@@ -7,9 +7,11 @@ use serde::Deserialize;
 use super::item_plan::{Item, WeightFrom};
 
 /// The weight of an item where no item has a run, in milliseconds.
+// Any number does, because all items then have it, and only the ratio decides.
 const UNKNOWN: u64 = 1000;
 
 /// How many verified runs of an item count, the newest ones.
+// The median of five is hardly moved by two runs on a slow machine, and follows a lasting change after three.
 const COUNTED: usize = 5;
 
 /// What earlier runs of items took: the `result.json` of a merge, or a file of the same form.
@@ -42,6 +44,7 @@ pub struct Duration {
 pub fn weigh(items: &mut [Item], files: &[Durations]) {
     let mut taken: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for runs in files.iter().flat_map(|file| &file.items) {
+        // A run that failed early does not say how long the work takes.
         let verified = runs.runs.iter().filter(|run| run.verified).map(|run| run.duration_ms);
         taken.entry(runs.id.as_str()).or_default().extend(verified);
     }

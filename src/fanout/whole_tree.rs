@@ -45,6 +45,7 @@ impl WholeTree {
             git.line(&Call::new("rev-parse").with(option)).map_err(|error| unknown(error.to_string()))
         };
         let top = links::real(Path::new(&ask(&["--show-toplevel"])?));
+        // In a linked worktree, the objects lie in the main repository.
         let known = root.join(ask(&["--git-path", "objects"])?);
         let place = |path: &Path| ScopePath::from(path.to_string_lossy().into_owned());
         let territory = Territory { tree: place(&links::real(root)), paths: vec![place(&top)] };

@@ -118,6 +118,7 @@ pub(super) fn freed(bytes: u64) {
 pub(super) fn torn(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     #[cfg(debug_assertions)]
     {
+        // Before the first byte, within a line, and before the last line end: a reader has to cope with each.
         for part in [0, bytes.len() / 3, bytes.len().saturating_sub(1)] {
             if armed::is_due() {
                 let _torn = io::Write::write_all(file, &bytes[..part]);

@@ -71,6 +71,7 @@ fn exclude(loops: &Path) -> io::Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
+    // The file is the user's, and its last line may have no end.
     let start = if present.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
     fs_err::create_dir_all(git.shared.join("info"))?;
     // One write at the end of the file: of two runs that begin at once, neither undoes what the other wrote.
@@ -100,6 +101,7 @@ impl RunFiles {
 
     /// Names the files of a run that began earlier and is not in the history.
     pub fn of(loops: &Path, instance: &str) -> Option<Self> {
+        // From the end, because the name of a loop may have hyphens, too.
         let mut parts = instance.rsplitn(3, '-');
         let (_random, _time, stem) = (parts.next()?, parts.next()?, parts.next()?);
         Some(Self {

@@ -30,6 +30,7 @@ pub fn inherit(from: &RunFiles, parent: &Parent, to: &RunFiles, now: Timestamp) 
     let mut file = BufWriter::new(fs_err::OpenOptions::new().write(true).create_new(true).open(path)?);
     let mut written = Ok(());
     reader::read_until(&from.journal(), parent.seq, |stamped| {
+        // The reader cannot be stopped from here, so the first failure is kept until it is through.
         if written.is_ok() {
             written = copy(&stamped, from, to).and_then(|()| line(stamped, parent, to, now, &mut file));
         }
@@ -51,6 +52,7 @@ fn line(
     if let Event::LoopStart(start) = &mut stamped.event {
         to.instance().clone_into(&mut start.run_id);
         if stamped.depth == 0 {
+            // Runs are listed by the time of their first event, and this one begins now.
             stamped.ts = now;
             start.parent = Some(parent.clone());
         }

@@ -14,6 +14,7 @@ use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
 use crate::files::read;
 
 /// The bytes at the end of a journal that are read first; more are read if the state is not in them.
+// Room for a few steps, because an event carries at most 8 KiB of each stream.
 const FIRST_LOOK: u64 = 64 * 1024;
 
 /// The most bytes that are read: if the last state began before them, the state of the run is not shown.
@@ -74,6 +75,7 @@ pub fn ends(path: &Path) -> io::Result<Ends> {
             ends.start = start;
             return Ok(ends);
         }
+        // So fast that all looks together read little more than the last one.
         window = window.saturating_mul(8).min(LAST_LOOK);
     }
 }
@@ -96,6 +98,7 @@ fn look(tail: &[u8], begins_within_a_line: bool) -> Ends {
     let mut ends = Ends::default();
     let lines: Vec<&[u8]> = tail.split(|byte| *byte == b'\n').collect();
     for line in lines.iter().skip(usize::from(begins_within_a_line)).rev() {
+        // A kill may have torn the last line; what is needed stands before it.
         let Ok(header) = serde_json::from_slice::<Header>(line) else { continue };
         let is_last = ends.last.is_none();
         ends.last.get_or_insert((header.ts, header.seq));

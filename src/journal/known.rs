@@ -118,6 +118,7 @@ impl KnownRun {
         let end = ends.complete.as_ref().map(|complete| complete.outcome);
         let is_resumable = ends.complete.as_ref().is_some_and(LoopComplete::is_resumable);
         let mut status = RunStatus::of(live.map(|live| live.standing), end);
+        // Both end as an error; the last event tells whether the run failed or only its journal.
         if status == RunStatus::Ended(Outcome::Error) && is_resumable {
             status = RunStatus::Unsaved;
         }
@@ -199,6 +200,7 @@ pub fn settle(loops: &Path) -> io::Result<()> {
     for instance in claim::dead(&RunFiles::running(loops))? {
         let Some(files) = RunFiles::of(loops, &instance) else { continue };
         let run = KnownRun::new(files, None);
+        // One that can be resumed stays, because a resume looks for it here.
         if !run.status.is_resumable() {
             run.files.release();
             // Another run may do the same at the same time.
@@ -227,6 +229,7 @@ fn state(run: &KnownRun) -> Result<Option<Value>, Explanation> {
     let text = match read::text(&path, MAX_STATE) {
         Ok(text) => text,
         Err(Unread::Absent) => {
+            // A run that is alive writes the journal first, so the copy may be about to come.
             let is_missing = run.ends.last.is_some() && !run.status.is_live();
             return if is_missing { Err(Explanation::new("it is missing")) } else { Ok(None) };
         }

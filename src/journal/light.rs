@@ -30,8 +30,10 @@ pub(super) fn lightened(line: &[u8]) -> Result<Cow<'_, [u8]>, Overfull> {
     if line.len() <= SHORT {
         return Ok(Cow::Borrowed(line));
     }
+    // The kind of an event is always written first; a line that begins with something else has the smaller limit.
     let lists_files = line.starts_with(br#"{"event":"loop_"#);
     let parts = if lists_files { PARTS_OF_A_TREE } else { PARTS };
+    // A shorter line cannot have more text than that, so it is only counted.
     let out = (line.len() > TEXT).then(Vec::new);
     let light = Scan { rest: line, out, text: TEXT, parts, bare: TEXT }.all()?;
     Ok(light.map_or(Cow::Borrowed(line), Cow::Owned))

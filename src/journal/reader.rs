@@ -14,6 +14,7 @@ use crate::engine::event::{Event, LoopStart, SCHEMA, Stamped};
 use crate::files::read;
 
 /// The longest line that is read, in bytes; events are far shorter.
+// A journal may come from a bundle that anybody made, and a line is held in memory as a whole.
 pub const MAX_LINE: u64 = 64 * read::MIB;
 
 /// Why a journal cannot be read.
@@ -181,6 +182,7 @@ impl<R: io::BufRead> Lines<R> {
         while let Some(found) = self.next()? {
             match found {
                 LineContent::Event(event) => each(*event),
+                // What only a later version knows does not change what is shown; a resume refuses it.
                 LineContent::Unknown { .. } | LineContent::Torn => {}
             }
         }
@@ -278,6 +280,7 @@ fn without_halves(line: &[u8]) -> Option<Vec<u8>> {
     let (mut out, mut at, mut is_changed) = (Vec::with_capacity(line.len()), 0, false);
     while let Some(byte) = line.get(at) {
         let length = match (half(at), half(at + 6)) {
+            // A high and a low half together are a character.
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
             (Some(_), _) => {
                 out.extend(UNKNOWN);
@@ -298,6 +301,7 @@ fn of_a_later_version(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct EventHeader {
         event: String,
+        // Time and number have to be there: without them, the line is damaged, and not of a later version.
         #[serde(rename = "ts")]
         _ts: Timestamp,
         #[serde(rename = "seq")]

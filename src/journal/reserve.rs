@@ -18,6 +18,7 @@ pub(super) fn keep(path: &Path) -> io::Result<u64> {
     let size = RESERVE.min(limit);
     fault::write(size)?;
     let mut file = fs_err::File::create(path)?;
+    // Setting the length alone would make a hole, which takes no space from the disk.
     let allocated = rustix::fs::fallocate(file.file(), FallocateFlags::empty(), 0, size);
     if matches!(allocated, Err(error) if error == rustix::io::Errno::NOSPC || error == rustix::io::Errno::DQUOT)
     {

@@ -44,8 +44,10 @@ pub fn plan(runs: &[KnownRun], limits: HistoryLimits, now: Timestamp) -> Vec<&Kn
 fn due<R>(candidates: Vec<(DeletionCandidate<'_>, R)>, limits: HistoryLimits, now: Timestamp) -> Vec<R> {
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
     let mut due = Vec::new();
+    // The newest first, so that the count keeps these.
     for (candidate, run) in candidates.into_iter().rev() {
         let is_over = !candidate.status.is_live() && !candidate.status.is_resumable();
+        // Of one without events, the age is unknown, so it stays.
         let Some(last) = candidate.last.filter(|_| is_over) else { continue };
         let kept = kept.entry(candidate.name.to_owned()).or_default();
         if *kept >= limits.count || now.since(last) > limits.age {

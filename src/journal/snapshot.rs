@@ -57,6 +57,7 @@ impl Snapshot {
         redactor: &Redactor,
     ) -> io::Result<Self> {
         let fields = StateFields::of(engine, around, now, last_seq, redactor);
+        // Straight to text where nothing has to be hidden: a tree of values costs more in each step.
         let mut bytes = if redactor.is_empty() {
             serde_json::to_vec(&fields)?
         } else {
@@ -197,6 +198,7 @@ impl<'r> ShownResult<'r> {
         let output = seen.stdout.without_line_end();
         Self {
             state: &result.state,
+            // Not a plain tail: a cut within a secret would leave a half that is not recognized.
             output: redactor.tail(output, TAIL),
             stderr: redactor.tail(seen.stderr.without_line_end(), TAIL),
             exit_code: seen.exit_code,
@@ -235,6 +237,7 @@ impl<'r> Counters<'r> {
 pub fn write(files: &RunFiles, Snapshot(bytes): &Snapshot) -> io::Result<()> {
     let (target, spare) = (files.state(), files.spare_state());
     let options = &mut fs_err::OpenOptions::new();
+    // Overwritten in place: truncating it first would be one more transaction of the file system.
     let mut file = read::open_with(
         &spare,
         options.write(true).create(true).truncate(false),

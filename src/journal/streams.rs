@@ -14,6 +14,7 @@ use crate::evaluate::observation::{StoredText, Stream};
 use crate::files::read;
 
 /// The longest stream that is read, in bytes, whatever the journal says.
+// As much as all streams of a run may have together (`MOST_STORED`).
 const MAX_STREAM: u64 = 1024 * read::MIB;
 
 use super::fault;
@@ -85,6 +86,7 @@ fn differs(stored: StoredText, length: u64, sum: Option<Sum>) -> Option<String> 
     if length != stored.length {
         return Some(format!("it has {length} bytes, and had {}", stored.length));
     }
+    // A journal from before there were digests has to be believed.
     let was = stored.sum?;
     (sum != Some(was)).then(|| format!("it was changed: its SHA-256 digest is not {was} any more"))
 }
@@ -111,10 +113,12 @@ impl Streams {
             let what = format!("{}: {what}", path.display());
             io::Error::new(io::ErrorKind::InvalidData, what)
         };
+        // Without following links: one in this place could show any file of the machine as an output.
         let metadata = fs_err::symlink_metadata(&path)?;
         if !metadata.is_file() {
             return Err(damaged("it is not a file any more"));
         }
+        // The length first, so that a file that has grown is not read only to be refused.
         if let Some(what) = differs(StoredText { sum: None, ..stored }, metadata.len(), None) {
             return Err(damaged(&what));
         }

@@ -47,6 +47,7 @@ struct Batch {
     end: u64,
     /// The number of its last event.
     last_seq: u64,
+    // 64 bits: other events with the same digest are not found while the run goes on.
     sum: [u8; 8],
 }
 
@@ -57,6 +58,7 @@ impl Witness {
         let mut lines = BufReader::new(From { file, offset: 0, end: length });
         let (mut line, mut seq) = (Vec::new(), 0);
         while lines.read_until(b'\n', &mut line)? > 0 {
+            // How an earlier process grouped them is unknown, so each line counts as a batch.
             seq += 1;
             all.note(&line, seq);
             line.clear();
@@ -99,6 +101,7 @@ impl Witness {
     /// Compares the journal with what was written.
     pub(super) fn check(&mut self, file: &File, path: &Path) -> io::Result<()> {
         let (open, expected) = (file.metadata()?, self.length());
+        // A link under its name is another file, whatever it leads to.
         let named = std::fs::symlink_metadata(path);
         if !named.is_ok_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())) {
             return Err(io::Error::other(Tampered::Removed));
@@ -108,6 +111,7 @@ impl Witness {
             return Err(io::Error::other(Tampered::Cut { length, expected }));
         }
         let now = Some(FileTime::of(&open));
+        // The content is only read where the time differs: otherwise each step would cost more than the last.
         if length > expected || (now != self.changed && self.intact(file)?.end < expected) {
             return Err(io::Error::other(Tampered::Written));
         }

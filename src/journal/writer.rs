@@ -57,8 +57,10 @@ impl Journal {
     /// Begins the journal of a new run.
     pub fn create(files: &RunFiles, redactor: Redactor) -> io::Result<Self> {
         let path = files.journal();
+        // First of all: a run that could not write its end must not begin.
         let limit = reserve::keep(&files.reserve())?;
         fault::write(1)?;
+        // Never an existing file: that would be the journal of another run.
         fs_err::OpenOptions::new().append(true).create_new(true).open(&path)?;
         let file = witness::open(&path)?;
         fault::point();
@@ -162,6 +164,7 @@ impl Journal {
     ) -> io::Result<Vec<Stamped>> {
         self.witness.check(&self.file, &self.path)?;
         let mut kept = Vec::new();
+        // Streams of a batch that fails are removed below, so they take no space either.
         let space = self.space;
         let written = self.write(events, at, path, headroom, &mut kept);
         if written.is_err() {
@@ -206,6 +209,7 @@ impl Journal {
                 depth,
                 path: path.to_vec(),
                 inherited: false,
+                // What was shown came before the whole batch, so its first event carries it.
                 shown: if written.is_empty() { self.shown.clone() } else { Vec::new() },
                 event,
             })?;
@@ -238,6 +242,7 @@ impl Journal {
         fault::torn(&mut self.file, &lines)?;
         self.file.write_all(&lines)?;
         self.witness.wrote(&lines, seq, &self.file)?;
+        // Only now: the last words of a run carry it where the batch could not be written.
         self.shown.clear();
         fault::point();
         let is_end = |stamped: &Stamped| depth == 0 && matches!(stamped.event, Event::LoopComplete(_));
@@ -246,6 +251,7 @@ impl Journal {
             self.file.sync_data()?;
             fault::point();
         }
+        // Only now: of a batch that fails, neither its numbers nor its length count.
         self.seq = seq;
         self.length = length;
         Ok(written)
@@ -335,6 +341,7 @@ impl Journal {
 }
 
 /// The most that the streams of a run may take beside its journal, in bytes.
+// A loop that runs all night must not fill the disk of its machine.
 const MOST_STORED: u64 = 1024 * 1024 * 1024;
 
 fn full() -> String {

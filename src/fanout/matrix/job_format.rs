@@ -143,6 +143,7 @@ impl<'p> Fleet<'p> {
     fn here(&self, command: &str) -> String {
         match self.place.directory.as_str() {
             "" => command.to_owned(),
+            // After `./`, because `cd -` and an option of `cd` may be the name of a directory.
             directory => format!("cd {} && {command}", word(&format!("./{directory}"))),
         }
     }

@@ -19,6 +19,7 @@ const DIGEST: usize = 8;
 pub fn of(running: &Path) -> PathBuf {
     let in_git = in_git(running).filter(|directory| {
         let is_made = fs_err::create_dir_all(directory).is_ok();
+        // A directory that is there already may lie on a file system that is mounted read-only.
         is_made && rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok()
     });
     in_git.unwrap_or_else(|| running.to_owned())

@@ -183,6 +183,7 @@ fn is_dead(run: &Live) -> bool {
 fn try_to_take(directory: &Path, wanted: ClaimRequest) -> io::Result<Taken> {
     let ClaimRequest { mut record, pass, queue } = wanted;
     let place = claim_place::of(directory);
+    // Held until the claim is there: between looking and claiming there must be no gap.
     let _mutex = lock(&place)?;
     let found = scan(directory)?;
     sweep(directory, &found);
@@ -238,6 +239,7 @@ pub fn watch(directory: &Path, run: &Live) {
     // Shared: many may wait for the end of the same run.
     let waited =
         read::open(&file(directory, run)).map_err(io::Error::from).and_then(|file| file.lock_shared());
+    // A file that is gone means a change, to be looked at without a pause. After any other error, the caller would spin.
     if waited.is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -369,6 +371,7 @@ fn look(path: &Path, instance: &str, standing: ClaimStanding) -> io::Result<Opti
     };
     let mut text = String::new();
     let read = file.take(MAX_RECORD).read_to_string(&mut text);
+    // Without a record, the run is in the way of every other one (see `rule`): its claim is unknown, not empty.
     let record = read.ok().and_then(|_| serde_json::from_str(&text).ok());
     let run = Live { instance: instance.to_owned(), standing, record };
     Ok(Some(FoundClaim { run, is_live, path: path.to_owned() }))
@@ -389,6 +392,7 @@ fn alive(found: Vec<FoundClaim>) -> Vec<Live> {
 fn sweep(directory: &Path, found: &[FoundClaim]) {
     for dead in found.iter().filter(|found| !found.is_live) {
         let _gone = std::fs::remove_file(&dead.path);
+        // Everything else stays, because a killed run can be resumed.
         for left in ["pid", "reserve"] {
             let _gone = std::fs::remove_file(directory.join(format!("{}.{left}", dead.run.instance)));
         }

@@ -30,6 +30,7 @@ pub struct Live {
 pub(super) fn in_the_way<'l>(wanted: &ClaimRecord, live: &'l [Live]) -> Vec<&'l Live> {
     let nested = !wanted.ancestors.is_empty();
     let blocks = |other: &&Live| {
+        // What a claim of a later version is about is unknown, so it may be everything.
         let Some(record) = &other.record else { return true };
         let comes_first = match other.standing {
             ClaimStanding::Holds => true,
