@@ -46,6 +46,7 @@ pub fn apply(mut board: Board, limits: &Limits, operation: Operation) -> (Board,
         notes.push(Note::refused(why));
         "error"
     });
+    // Kept for `recover`, by which a run that gave up is taken up again.
     board.planning.is_aborted |= verdict == ABORT;
     (board, verdict, notes)
 }
@@ -67,6 +68,7 @@ fn load(board: &mut Board, plan: TaskPlan, notes: &mut Vec<Note>) -> AppliedVerd
     check(&planned)?;
     let kept = board.planning.kept as usize;
     let ids: Vec<_> = (kept..kept + planned.len()).map(TaskId::root).collect();
+    // The tasks of earlier plans stay; those of a plan that was not approved give way.
     let earlier = board.tasks.iter().take_while(|task| !task.id.is_within(&TaskId::root(kept))).count();
     board.tasks.truncate(earlier);
     board.tasks.extend(tasks(&ids, planned, notes));
@@ -80,6 +82,7 @@ fn check(planned: &[PlannedTask]) -> Result<(), &'static str> {
     if planned.is_empty() {
         return Err("the plan has no tasks");
     }
+    // NULs are left out of a description, which may leave nothing.
     let is_blank = |task: &PlannedTask| task.description.chars().all(|c| c.is_whitespace() || c == '\0');
     if planned.iter().any(is_blank) { Err("a task of the plan says nothing") } else { Ok(()) }
 }
@@ -93,7 +96,9 @@ fn tasks(ids: &[TaskId], planned: Vec<PlannedTask>, notes: &mut Vec<Note>) -> Ve
             let (kind, why) = match on {
                 None => (NoteKind::DroppedEdge, "there is no such task"),
                 Some(on) if on == index => (NoteKind::DroppedEdge, "it is the task itself"),
+                // To name a task twice is no mistake that a note would have to tell.
                 Some(on) if edges[index].contains(&on) => continue,
+                // Only edges before this one count, so that the one that closes a cycle is dropped.
                 Some(on) if reaches(&edges, on, index) => {
                     (NoteKind::BrokenCycle, "that task waits for this one")
                 }
@@ -156,6 +161,7 @@ fn approve(board: &mut Board, because: String) -> AppliedVerdict {
     }
     let planning = &mut board.planning;
     planning.approval = Some(because);
+    // From now on, the tasks of earlier plans are part of this one.
     planning.kept = 0;
     planning.rejection.clear();
     Ok("approved")
@@ -276,6 +282,7 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
     let (attempts, tries) = (task.attempts, task.idle);
     // This task ends here, and counts as a pass.
     let passes = board.planning.idle.saturating_add(1);
+    // Tries at a task and tasks in a row are counted apart: together, the standard limits would end the work before their depth.
     let is_last = attempts >= limits.attempts;
     let (status, verdict) = if report.level.as_deref() == Some(ABORT) {
         (TaskStatus::Failed, ABORT)
@@ -347,6 +354,7 @@ fn recover(board: &mut Board, is_changed: bool, notes: &mut Vec<Note>) -> &'stat
         task.idle = 0;
         let is_left = match task.status {
             TaskStatus::Failed | TaskStatus::InProgress => true,
+            // Without parts, nothing would ever complete it.
             TaskStatus::Blocked => leaves.contains(&task.id),
             TaskStatus::Pending | TaskStatus::Completed => false,
         };
@@ -406,6 +414,7 @@ fn said(report: &Report) -> String {
         return shown_beginning(&parts.collect::<Vec<_>>().join("\n"), KEPT);
     }
     let why =
+        // Each role says under a key of its own why its work is not done.
         ["blockReason", "failures", "remainingIssues", "summary", "feedback"].iter().find_map(|key| of(key));
     why.map_or_else(|| printed(&report.output), |why| shown_beginning(&why, KEPT))
 }

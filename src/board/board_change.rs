@@ -27,6 +27,7 @@ impl BoardChange {
         let known: HashMap<_, _> = before.tasks.iter().map(|task| (&task.id, task)).collect();
         let planning = (before.planning != after.planning).then(|| after.planning.clone());
         let kept = after.tasks.iter().filter(|task| known.contains_key(&task.id)).count();
+        // No operation removes single tasks: where one is gone, another plan came in its place.
         let replaces = kept < before.tasks.len();
         let is_new = |task: &&Task| replaces || known.get(&task.id) != Some(task);
         Self { planning, replaces, tasks: after.tasks.iter().filter(is_new).cloned().collect() }
@@ -47,6 +48,7 @@ impl Board {
                 *known = task.clone();
                 continue;
             }
+            // Each task stands before its parts, so a new part goes behind the last of the same parent.
             let parent = task.id.parent();
             let last =
                 parent.and_then(|parent| self.tasks.iter().rposition(|other| other.id.is_within(&parent)));

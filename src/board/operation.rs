@@ -101,9 +101,11 @@ impl OperationKind {
     pub fn with(self, params: &IndexMap<String, String>) -> Result<Operation, Explanation> {
         let text = |name: &str| params.get(name).map_or_else(String::new, |text| text.trim().to_owned());
         let report = || Report {
+            // What a command printed need not be JSON: then `output` is read in its place.
             answer: serde_json::from_str(&text(ANSWER)).ok(),
             output: text("output"),
             feedback: text("feedback"),
+            // `none` is the level of work that needs no escalation.
             level: Some(text("level")).filter(|level| !level.is_empty() && level != "none"),
             error: text("error"),
             fix: text("fix"),

@@ -52,5 +52,6 @@ pub struct PlannedTask {
 fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
+    // Models write `null` under keys for which they have nothing.
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

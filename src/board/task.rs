@@ -33,6 +33,7 @@ impl TaskId {
 
     /// Tells whether this task is that one or a part of it, at any depth.
     pub fn is_within(&self, other: &Self) -> bool {
+        // Without the dot, task 10 would be a part of task 1.
         self.0.strip_prefix(&other.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
@@ -283,6 +284,7 @@ impl Board {
         if lost.is_empty() {
             return unreachable;
         }
+        // Until nothing is added: a task may wait for one that stands behind it.
         loop {
             let known = unreachable.len();
             for task in self.leaves().filter(|task| task.status == TaskStatus::Pending) {
@@ -321,6 +323,7 @@ impl Board {
 
     /// Tells whether there is work and all of it is done.
     pub fn is_completed(&self) -> bool {
+        // Without a plan, there is nothing that could be completed.
         !self.tasks.is_empty() && self.tasks.iter().all(|task| task.status == TaskStatus::Completed)
     }
 }

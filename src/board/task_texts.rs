@@ -72,6 +72,7 @@ impl Board {
 
     /// The criteria of a task: its own, and those of the tasks that it is a part of.
     fn criteria(&self, task: &Task) -> String {
+        // Of the whole alone, and not of what that is a part of: a part is judged against its parent.
         let whole = task.id.parent().and_then(|parent| self.task(&parent)).map(|parent| &parent.criteria);
         let all: Vec<_> = whole.into_iter().flatten().chain(&task.criteria).map(String::as_str).collect();
         if all.is_empty() { "- it does what its description says".to_owned() } else { bullets(&all) }

@@ -86,6 +86,7 @@ pub(crate) fn keep_record(policy: &Policy, session: &Session<'_>) -> Option<Kept
     let documents =
         records(policy).into_iter().map(|PolicyRecord { origin, text }| RecordedDocument { origin, text });
     let kept = process_record::keep(documents.collect());
+    // No refusal: the run itself is bound, and what its actions start in this checkout finds its claim.
     kept.map_err(|error| {
         session.talk.warning(&format!(
             "runs that actions start outside of this checkout are not bound by the policy: {error}"
@@ -186,6 +187,7 @@ pub(crate) fn check_options(
 fn notified(policy: &Policy, address: &str) -> Result<(), PolicyRefusal> {
     let parsed = address.parse::<http::Uri>().ok().filter(|parsed| parsed.scheme_str() == Some("https"));
     let to = parsed.as_ref().and_then(|parsed| {
+        // An address with a user in front may look like one of another host.
         let has_user = parsed.authority()?.as_str().contains('@');
         let host = parsed.host().filter(|_| !has_user)?;
         Some(NoticeAddress { host, port: parsed.port_u16().unwrap_or(443) })
@@ -296,6 +298,7 @@ pub(crate) fn capped(asked: Budget, policy: &Policy) -> Budget {
         cost_usd: least(asked.cost_usd, caps.cost_usd),
         tokens: asked.tokens.into_iter().chain(caps.tokens.map(u64::from)).min(),
         calls: asked.calls.into_iter().chain(caps.calls).min(),
+        // What has no price would not count against the cap.
         allows_unpriced: asked.allows_unpriced && !is_capped,
     }
 }

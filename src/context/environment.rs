@@ -63,6 +63,7 @@ impl Environment {
 
     /// Returns a variable that is set and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        // An empty variable is how CI systems hand on an input that was not given.
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 

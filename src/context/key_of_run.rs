@@ -96,6 +96,7 @@ pub(crate) fn mark_of_job(session: &Session<'_>) -> Option<String> {
 
 /// Counts the runs of a loop with this key in the job, this one included.
 fn number(job: &JobId, stem: &str, key: &RunKey, session: &Session<'_>) -> Option<u32> {
+    // The ids of processes repeat where each is in a container of its own.
     static THIS_PROCESS: OnceLock<String> = OnceLock::new();
     let this = THIS_PROCESS.get_or_init(|| Uuid::new_v4().to_string());
     let subject = Sum::of(format!("{job}\0{stem}\0{key}").as_bytes());
@@ -104,6 +105,7 @@ fn number(job: &JobId, stem: &str, key: &RunKey, session: &Session<'_>) -> Optio
         let path = uses.join(number.to_string());
         match create(&path, this) {
             Ok(()) => return Some(number),
+            // Where nothing can be counted, a run has the key of a first one.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
             // A process that asks twice is counted once.
             Err(_there) if left_word(&path).is_some_and(|who| who == *this) => return Some(number),

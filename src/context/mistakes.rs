@@ -10,6 +10,7 @@ use crate::report::unbegun_run::Mistake;
 /// Returns the errors among findings, with their places as seen from the directory of the loop.
 pub(crate) fn mistakes(located: &Located, findings: &Findings<'_>, cwd: &Path) -> Vec<Mistake> {
     let Findings { found, sources, tree } = findings;
+    // From the JSON that `validate` prints, so that reports name the same places.
     let objects = render::to_json(found, sources, *tree);
     let errors = objects.iter().filter(|object| object["severity"] == "error");
     let mistake = |object: &serde_json::Value| {

@@ -89,6 +89,7 @@ impl LockOptions {
     /// # Errors
     /// It is not a whole number of seconds, too short, or too long.
     pub fn ttl(duration: Duration) -> Result<Duration, Explanation> {
+        // The record of a lease counts in seconds.
         if duration.subsec_nanos() == 0 && (SHORTEST..=LONGEST).contains(&duration) {
             return Ok(duration);
         }
@@ -320,7 +321,9 @@ impl RunOptions {
 
     /// Leaves time to stop an action and to write the reports before the deadline itself.
     pub(crate) fn before_the_end(deadline: Duration) -> Duration {
+        // Five seconds of it are the grace of an action between the two signals that end it.
         const ROOM: Duration = Duration::from_secs(15);
+        // Of a short time a part is kept: without all of this room, hardly any of it would be left for the work.
         if deadline > 4 * ROOM { deadline.saturating_sub(ROOM) } else { deadline * 3 / 4 }
     }
 }

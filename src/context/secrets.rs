@@ -68,6 +68,7 @@ pub(crate) fn of(name: &str, value: &str, named: bool) -> Vec<String> {
     let mut all = within(value);
     let last = upper.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or("");
     let is_place = matches!(last, "URL" | "URI" | "URLS") && !all.is_empty();
+    // Only there: `CORS_ALLOW_HEADERS` and the like hold words that would be hidden in all that a run prints.
     if last == "HEADERS" && upper.starts_with(OTLP) {
         all.extend(in_headers(value));
     }
@@ -94,10 +95,12 @@ fn is_secret(name: &str, last: &str, value: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let is_about = ABOUT.contains(&last);
     let is_pass = last.ends_with("PASS") && !OTHER_PASSES.contains(&last);
+    // `PWD` by itself is the working directory.
     let is_pwd = name.ends_with("_PWD");
     has(WORDS)
         || is_pass
         || is_pwd
+        // The address of a database, or of a service such as Sentry, with the key in it.
         || last == "DSN"
         || !is_about && (has(WORDS_OF_THINGS) || is_auth(name) && !is_setting(value))
 }
@@ -106,6 +109,7 @@ fn is_secret(name: &str, last: &str, value: &str) -> bool {
 fn is_auth(name: &str) -> bool {
     name.match_indices("AUTH").any(|(at, word)| {
         let rest = &name[at + word.len()..];
+        // `AUTHORIZATION` begins with `AUTHOR`.
         rest.starts_with("ORIZATION") || !OTHER_AUTHS.iter().any(|other| rest.starts_with(other))
     })
 }
@@ -119,6 +123,7 @@ fn within(value: &str) -> Vec<String> {
     let in_urls = value.match_indices("://").filter_map(|(at, sign)| {
         let rest = &value[at + sign.len()..];
         let end = rest.find(|c: char| matches!(c, '/' | '?' | '#' | '"' | '\'') || c.is_whitespace());
+        // The last one: a password may have one in it that should have been encoded.
         let (user, _) = rest[..end.unwrap_or(rest.len())].rsplit_once('@')?;
         match user.split_once(':') {
             Some((_, password)) => Some(password),

@@ -58,6 +58,7 @@ pub fn decide(state: &CriteriaState, stuck_after: u32) -> CriteriaDecision {
     let has_criteria = state.criteria().next().is_some();
     let (progress, reason) = if state.has_ended() {
         (Progress::Inactive, None)
+    // Before what is unmet, which would hold an agent for ever at work that does not move.
     } else if state.stuck_count() >= f64::from(stuck_after) {
         (Progress::Stuck, Some(stuck(state)))
     } else if has_criteria && unmet.is_empty() && state.is_signalled() {

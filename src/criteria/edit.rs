@@ -62,6 +62,7 @@ impl CriteriaState {
     /// Ends the work, with `completed` or `cancelled`. What was done stays.
     pub fn end(&mut self, status: &str) {
         self.put("status", json!(status));
+        // `swap_remove` would put the last key in its place, and keys keep their order.
         self.0.shift_remove("owner");
     }
 

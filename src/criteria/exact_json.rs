@@ -38,11 +38,13 @@ impl Json {
 
     fn of(raw: &RawValue, depth: usize) -> serde_json::Result<Self> {
         let text = raw.get();
+        // serde cuts a raw value out whatever its depth; reading it here takes a call of this function for each level.
         let below =
             || depth.checked_sub(1).ok_or_else(|| serde_json::Error::custom("it is nested too deeply"));
         Ok(match text.as_bytes().first() {
             Some(b'{') => {
                 let depth = below()?;
+                // Level by level, because a raw value alone keeps the text of a number.
                 let entries: IndexMap<String, &RawValue> = serde_json::from_str(text)?;
                 let read = |(key, raw)| Ok((key, Self::of(raw, depth)?));
                 Self::Object(entries.into_iter().map(read).collect::<serde_json::Result<_>>()?)

@@ -23,11 +23,13 @@ impl HookDialect {
             Value::from(lines.join("\n"))
         });
         match (self, reason) {
+            // By hand, because serde writes no space behind the colons of this format.
             (Self::Seed, Some(reason)) => format!(r#"{{"ok": {}, "reason": {reason}}}"#, decision.stop),
             (Self::Seed, None) => format!(r#"{{"ok": {}}}"#, decision.stop),
             (Self::Claude, Some(reason)) if !decision.stop => {
                 format!(r#"{{"decision": "block", "reason": {reason}}}"#)
             }
+            // An object that says nothing lets the session stop.
             (Self::Claude, _) => "{}".to_owned(),
         }
     }

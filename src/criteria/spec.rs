@@ -33,6 +33,7 @@ enum SpecReading {
 impl Spec {
     /// Reads it.
     pub fn read(text: &str) -> Self {
+        // Without the second, the end of front matter would make a heading of the line above it.
         let options = Options::ENABLE_TASKLISTS | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
         let mut spec = Self::default();
         let mut section: Option<(HeadingLevel, SpecItems)> = None;
@@ -106,6 +107,7 @@ fn add(reading: &mut Option<SpecReading>, depth: u32, piece: &str) {
 /// Tells by its heading what the items of a section are.
 fn of_heading(text: &str) -> Option<SpecItems> {
     let text = clean(text).to_lowercase();
+    // Headings have numbers in front, and colons behind.
     let name = text.trim_matches(|c: char| !c.is_alphabetic());
     match () {
         () if CRITERIA.contains(&name) => Some(SpecItems::Criteria),

@@ -65,6 +65,7 @@ impl CriteriaState {
     pub fn text(&self) -> String {
         let document = Json::Object(self.0.clone());
         let text = format!("{document:#}\n");
+        // Set for people, a file near the limit would grow beyond it, and could not be read again.
         if text.len() > MAX_BYTES { format!("{document}\n") } else { text }
     }
 
@@ -133,6 +134,7 @@ fn number(value: &Json) -> Option<f64> {
         Json::Number(text) => text.parse().ok(),
         Json::Text(text) => {
             let text = text.trim();
+            // `parse` takes `inf` and `nan` for numbers as well.
             let is_digit = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
             text.parse().ok().filter(|_| text.bytes().all(is_digit))
         }

@@ -24,6 +24,7 @@ use crate::report::step::{Step, StepStanding};
 use crate::report::{advice, nights};
 
 /// The longest text, in bytes. GitHub refuses a text of more than 65,536 characters.
+// Counted in bytes, of which a text never has fewer than characters.
 pub const MAX_BODY: usize = 60_000;
 
 /// What is kept for the lines behind the sections.
@@ -205,6 +206,7 @@ impl BodyFacts<'_> {
     /// Returns the last steps, verdict by verdict, up to the end that they led to.
     fn way(&self) -> String {
         let (steps, _) = shown_steps::steps(self.digest);
+        // Checks that the closing pass made once more are not on the way that the run took.
         let steps: Vec<_> = steps.into_iter().filter(|shown| !shown.step.closing).collect();
         if steps.is_empty() {
             return String::new();
@@ -236,6 +238,7 @@ impl BodyFacts<'_> {
     }
 
     fn states(&self) -> String {
+        // A state that judged nothing is no check: it mends, or looks.
         let judged = |step: &Step| step.judged.is_some();
         let names: Vec<&StateName> =
             self.digest.steps().filter(|step| judged(step)).map(|step| &step.state).collect();
@@ -339,6 +342,7 @@ fn sentence(digest: &Digest) -> String {
 
 /// Returns an address as a link that shows where it leads, and anything else as code.
 fn link(job: &str) -> String {
+    // Markdown makes a link of any scheme between angle brackets, `javascript:` among them.
     let is_address = job.starts_with("https://") || job.starts_with("http://");
     // Nothing that could end the link, or be read as other Markdown.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&+,;=%".contains(c);

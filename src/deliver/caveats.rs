@@ -67,6 +67,7 @@ impl Caveats {
             .filter(|file| file.kind.state() >= JudgesState::Changed)
             .collect();
         let state = verification.judges.state;
+        // New judges alone take nothing away from what the checks say.
         let is_told = matches!(state, JudgesStanding::Changed | JudgesStanding::Confirmed);
         if is_told && !judges.is_empty() || verification.reasons.contains(&Reason::JudgesChanged) {
             let says = match state {

@@ -79,6 +79,7 @@ pub(super) fn deliver(
     if options.dry_run {
         return Ok(Brought { notes: vec![format!("branch: {}", pull.branch)], ..pull_page });
     }
+    // For the temporary branch on which GitHub makes the commit.
     let names = StickyNames::new(&offered.bundle.manifest.r#loop, &pull.branch)
         .map_err(|_| DeliveryStop::refused("the names of the loop and the branch are too long together"))?;
     let commit = NewCommit {

@@ -146,6 +146,7 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
             open.url
         ));
     }
+    // What is on the branch already is not new to the person who turned it on.
     if open.merges_itself && !is_same && !is_there {
         return refused(format!(
             "the pull request {} merges by itself, and nobody would have seen this other fix: merge it, or turn \

@@ -73,6 +73,7 @@ impl Forge for LockedForge<'_> {
     }
 
     fn refs(&self, names: &[&str]) -> Result<BTreeMap<String, ObjectId>, ForgeError> {
+        // Reading needs no lock.
         self.forge.refs(names)
     }
 

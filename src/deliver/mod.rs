@@ -50,6 +50,7 @@ use crate::policy::{DeliveryMode, Policy};
 use crate::repository::delivery_stop::DeliveryStop;
 
 /// How often a delivery is begun anew because another one was faster.
+// Each time another one has won, which mostly leaves nothing to do, so that more tries would seldom be used.
 const TRIES: usize = 3;
 
 impl Session<'_> {
@@ -86,6 +87,7 @@ impl Session<'_> {
         if let Some(patch) = &patch {
             self.talk.note(&format!("the patch is kept: {}", patch.display()));
         }
+        // After a rehearsal, the status still waits for the delivery itself.
         if !options.dry_run {
             self.end_waiting(source.bundle.manifest.instance.as_str(), &waiting_status::text(&delivered));
         }
@@ -165,6 +167,7 @@ impl Session<'_> {
                 again(|| sticky::deliver(offered, standing, server, options, self))
             }
             DeliveryMode::Commit => again(|| commit::deliver(offered, standing, server, options, self)),
+            // A review moves no ref, so that no other delivery can be faster.
             DeliveryMode::Suggest => suggest::deliver(offered, standing, server, options, self),
         }
     }
@@ -206,6 +209,7 @@ fn bound(mut policy: Policy, source: &Source, options: &DeliverOptions) -> Resul
     let given = tree.into_iter().flat_map(|tree| digest.guarded().approvals_of(tree));
     // An answer on the command line is by somebody who was not checked.
     let given = given.filter(|given| given.by == AnswerWay::Comment);
+    // By their ids: a person who approved twice counts once, under whatever name.
     let people: BTreeSet<u64> = given.filter_map(|given| given.id).collect();
     let count = u32::try_from(people.len()).unwrap_or(u32::MAX);
     let asked = policy.deliver(options.way).and_then(|()| policy.approvals(count));

@@ -73,6 +73,7 @@ impl<'b> Offered<'b> {
             )));
         }
         let checkout = repository::at(&session.cwd, session);
+        // Apart from the checkout, whose configuration, filters and hooks the job of the run could write.
         let workspace = Workspace::new(&saved.base, &checkout, server.remote(), session)?;
         let fix = workspace.take(saved, bundle.objects().as_deref())?;
         let changes = workspace.changes(&fix.base_tree, &fix.tree)?;
@@ -121,6 +122,7 @@ impl<'b> Offered<'b> {
             ));
         }
         let ended = self.bundle.digest.changes().map(|changes| changes.end.tree.as_str());
+        // Where it is not known what the run changed, the policy has refused it already.
         if ended.is_some_and(|tree| tree != self.fix.tree.as_str()) {
             return Err(DeliveryStop::refused(
                 "the bundle holds other files than those that the run left: they were changed since",

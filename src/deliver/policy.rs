@@ -90,6 +90,7 @@ pub fn of_run(digest: &Digest, accepted: Accepted) -> Result<FixStanding, Refusa
         let is_plain = is_whole && verification.judges.state != JudgesStanding::Confirmed;
         return Ok(if is_plain { FixStanding::Verified } else { FixStanding::ToReview });
     }
+    // Where there is another reason as well, accepting the judges would settle nothing.
     if verification.spoils_success && verification.reasons == [Reason::JudgesChanged] {
         return if accepted.judges { Ok(FixStanding::ToReview) } else { unconfirmed(verification, accepted) };
     }
@@ -131,6 +132,7 @@ fn unconfirmed(verification: &Verification, accepted: Accepted) -> Result<FixSta
 fn goes_on(end: &LoopComplete) -> bool {
     match end.outcome {
         Outcome::Handoff | Outcome::Interrupted | Outcome::LeaseLost => true,
+        // Its events could not be written, and it is resumed from those that were.
         Outcome::Error => end.terminated_by == TerminatedBy::JournalLost,
         Outcome::Success
         | Outcome::Failure

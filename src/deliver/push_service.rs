@@ -40,6 +40,7 @@ pub(crate) fn gitlab(session: &Session<'_>) -> Result<Option<PushServer>, Error>
         return Ok(None);
     }
     let env = &session.env.lookup();
+    // A token of the user's own goes first, since that of a job may not even see merge requests.
     let own = session.env.own_token().map(|token| (TokenHolder::Other, token));
     let of_job = || session.env.get("CI_JOB_TOKEN").map(|token| (TokenHolder::Job, token));
     let Some((holder, token)) = own.or_else(of_job) else {

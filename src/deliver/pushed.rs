@@ -79,6 +79,7 @@ impl PushForge<'_> {
         let failed =
             |why: GitError| ForgeError::new(ForgeErrorKind::Failed, format!("cannot make the commit: {why}"));
         let (name, address) = &self.who;
+        // With the `@`, git takes any number for seconds.
         let now = format!("@{} +0000", Clock::start().now().as_millis() / 1000);
         let git = self.workspace.git().clone();
         let git = git.with("GIT_AUTHOR_NAME", name).with("GIT_COMMITTER_NAME", name);
@@ -98,6 +99,7 @@ impl PushForge<'_> {
 
     /// Says what a push that was not taken means.
     fn refused(&self, printed: &str, said: &str, moves: &[RefMove]) -> ForgeError {
+        // In `--porcelain`, such a line is of a ref that was not moved.
         let rows = || printed.lines().filter_map(|line| line.strip_prefix("!\t"));
         // So git says that a lease does not hold.
         let is_raced = |row: &str| row.contains("(stale info)") || row.contains("(fetch first)");
@@ -258,6 +260,7 @@ impl Forge for PushForge<'_> {
     fn take_back(&self, written: &ObjectId, moves: &[RefMove]) -> Result<(), ForgeError> {
         let mut push = Call::new("push").with(&["--quiet", "--atomic", "--no-verify"]);
         for RefMove { name, .. } in moves {
+            // Only where they still stand at our commit: what a person has done since stays.
             push = push.option_value("--force-with-lease=", &format!("{name}:{written}"));
         }
         push = push.named(&self.remote.url, "");
@@ -266,6 +269,7 @@ impl Forge for PushForge<'_> {
                 // Git pushes only what it has, also a commit that the server has had before.
                 self.commit(from)?;
             }
+            // Nothing before the colon removes the ref, which had not been there.
             push = push.named(&format!("{}:{name}", from.as_ref().map_or("", ObjectId::as_str)), "");
         }
         let pushed = self.workspace.connected(&self.remote).line(&push);

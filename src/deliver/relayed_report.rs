@@ -77,6 +77,7 @@ impl Session<'_> {
                     .with_hint("run it in a workflow with `on: workflow_run`, or name a run with `--run`")
             })?,
         };
+        // Until then, its later jobs may leave further reports.
         if run.conclusion.is_none() {
             return Err(Error::refused(format!("the run {} is not over", run.id))
                 .with_hint("let the workflow begin with `types: [completed]`"));
@@ -140,6 +141,7 @@ impl Relay<'_> {
         let told = meant.into_iter().map(|artifact| {
             let opened = self.fetch(artifact)?.and_then(|opened| self.believed(name, found, opened));
             let opened = match opened {
+                // Last, because it asks the server.
                 Ok(opened) => self.at_its_commit(opened)?,
                 refused => refused,
             };
@@ -167,9 +169,11 @@ impl Relay<'_> {
         let fetched = artifacts::download(&self.api, &self.here, artifact, zip.as_file_mut(), MAX_ZIP);
         match fetched {
             Ok(fetched) => {
+                // An address that the storage has signed opens the artifact for everybody until it expires.
                 self.session.mask(&fetched.secrets);
                 Ok(opened(zip.path()))
             }
+            // A server that is away says nothing about the report, so no status calls that refused.
             Err(error) if error.is_unavailable() => {
                 Err(fault(format!("cannot fetch `{}`", artifact.name), &error).of_kind(Kind::Unavailable))
             }
@@ -251,6 +255,7 @@ pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Reposito
     let server = run.html_url.split("/actions/").next().unwrap_or("");
     let host = server.strip_suffix(&here.to_string()).unwrap_or("");
     let head = run.head_repository().map(|head| format!("{host}{head}"));
+    // The run of a pull request from a fork may name either of the two.
     let known = [Some(server.to_owned()), head];
     let mut known = known.iter().flatten().filter_map(|url| manifest::repository(url));
     if let Some(of) = manifest.repository.as_ref().map(ToString::to_string)
@@ -259,6 +264,7 @@ pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Reposito
         return Some(format!("it is of the repository {}", one_line(&of, 100)));
     }
     let job = manifest.job.as_ref().map_or_else(String::new, ToString::to_string);
+    // The slash keeps the run 123 from passing for the run 12.
     let is_of_run =
         job.strip_prefix(&run.html_url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     (!is_of_run).then(|| Explanation::new("it is of another run of a workflow")).map(|why| why.to_string())
@@ -268,6 +274,7 @@ pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Reposito
 fn key(result: &[u8]) -> Option<String> {
     let result: Value = serde_json::from_slice(result).ok()?;
     let key = result.pointer("/outputs/key")?.as_str()?;
+    // It becomes part of what people and the server are shown, and a stranger wrote it.
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
     (!key.is_empty() && key.len() <= 80 && key.chars().all(is_safe)).then(|| key.to_owned())
 }

@@ -115,6 +115,7 @@ impl SecretSearch<'_> {
     /// Looks into all files that are not too large. Tells whether these are all.
     fn contents(&mut self) -> Result<bool, DeliveryStop> {
         let brings = |change: &&FileChange| {
+            // A repository inside of this one has no contents here, only the id of its commit.
             change.new.as_ref().is_some_and(|new| {
                 new.mode != FileMode::Repository && change.old.as_ref().is_none_or(|old| old.id != new.id)
             })
@@ -136,6 +137,7 @@ impl SecretSearch<'_> {
     }
 
     fn content(&mut self, change: &FileChange, new: &FileSide, blob: &[u8]) -> Result<(), DeliveryStop> {
+        // Also where it only moved: a secret of this job is in use.
         if self.session.redactor.finds(blob) {
             self.of_job.push(self.shown(&change.path));
         }
@@ -178,11 +180,13 @@ impl SecretSearch<'_> {
     fn without_moved(&self, found: &mut Vec<Leak>) -> Result<(), DeliveryStop> {
         let gone = self.changes.iter().filter(|change| change.new.is_none());
         let gone = gone.filter_map(|change| change.old.as_ref());
+        // What only moved out of a larger one is refused all the same: a false alarm, but no secret gets out.
         let gone = gone.filter(|old| old.mode != FileMode::Repository && old.size <= MOST_AT_ONCE);
         for old in gone {
             if found.is_empty() {
                 return Ok(());
             }
+            // Where no such search can be made, all of them are reported.
             let Ok(values) = AhoCorasick::new(found.iter().map(|leak| &leak.value)) else { return Ok(()) };
             let blob = self.workspace.blobs(&[&old.id]).map_err(broken)?.concat();
             let known: BTreeSet<Vec<u8>> =

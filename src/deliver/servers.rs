@@ -81,6 +81,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
     }
     let token = session.env.token();
     let named = WorkflowJob::read(&session.env.lookup()).repository;
+    // Outside of a job, the API is that of github.com, and no other server is meant.
     let of_github = || repository.as_ref()?.strip_prefix("github.com/").map(str::to_owned);
     let named = named.or_else(of_github).and_then(|name| RepositoryName::parse(&name));
     let (Some(name), Some(token)) = (named, token) else {
@@ -98,6 +99,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
     let remote = remote.map(Remote::from);
     let kind = match api.server().flavour() {
         Flavour::Github => ServerKind::Github(Box::new(api), name),
+        // They have no API that makes commits of objects, so these are pushed.
         Flavour::Gitea | Flavour::Forgejo => ServerKind::Pushed(
             api.server().to_string(),
             DeliveryService::Gitea(Box::new(GiteaPulls::new(api, name))),

@@ -65,6 +65,7 @@ pub(super) fn deliver(
         let branch = options.dry_run.then(|| format!("branch: {}, onto {base}", names.branch));
         Brought { notes: branch.into_iter().collect(), ..Brought::nothing(done) }
     };
+    // A merge request that the push itself opens cannot be seen beforehand: it is planned as a branch is.
     match delivery_plan::plan(&names, &observed, &offer, wants_pull && !with_push) {
         DeliveryPlan::Unchanged { why, pull } => Ok(Brought {
             url: pull.map(|pull| pull.url),
@@ -111,6 +112,7 @@ pub(super) fn deliver(
                 Err(error) if error.kind == ForgeErrorKind::Declined => {
                     return Err(taken_back(error, forge.take_back(&written.id, &moves), &names));
                 }
+                // After any other error the branch stays, and the next delivery finishes what is missing.
                 told => told?,
             };
             let (commit, signed) = (Some(written.id), Some(written.signed));

@@ -43,6 +43,7 @@ impl Session<'_> {
             subject: &subject,
             is_over: true,
         };
+        // No more than a note: the delivery is over, whatever its status says.
         if let Err(why) = Provider::detect(lookup).end_waiting(request, text) {
             self.talk.note(&format!("whether a commit status waits for this delivery is not known: {why}"));
         }

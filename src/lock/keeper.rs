@@ -149,10 +149,12 @@ impl LeaseKeeper {
         let thread = self.thread.take()?;
         self.shared.state().is_over = true;
         self.shared.woken.notify_all();
+        // A renewal that is under way is broken off: the end need not wait for its answer.
         self.stop.store(true, Ordering::Relaxed);
         let Ok(KeeperResult { mut remote, pending }) = thread.join() else {
             return Some(Explanation::new("the thread that renewed it died"));
         };
+        // The same stop would keep the removal from the server.
         remote.anew();
         let (oid, is_taken) = {
             let state = self.shared.state();
@@ -227,12 +229,14 @@ impl Renewer {
             };
             let oid = {
                 let mut state = self.shared.state();
+                // If the lease is lost before it answers, this is the reason that is told.
                 state.trouble.get_or_insert_with(|| Explanation::new("the server did not answer"));
                 // Before the ref is moved: if this process is killed in between, the guard knows
                 // both places.
                 state.guard.holds(new.as_str());
                 state.oid.clone()
             };
+            // A call that hangs is given up while there is time for another before actions have to end.
             let swapped = self.remote.swap(&self.name, Some(&oid), Some(&new), left.min(ttl / 3));
             let now = steady();
             let mut state = self.shared.state();
@@ -250,6 +254,7 @@ impl Renewer {
                 Err(why) => {
                     state.trouble = Some(why);
                     pending = Some((new, since));
+                    // Soon enough for another try before actions are asked to end.
                     next = now + ttl / 12;
                 }
             }

@@ -145,6 +145,7 @@ impl Lock {
         let (done, mut ended) = oneshot::channel();
         let stop = Arc::clone(&prepared.stop);
         let calls = prepared.remote.stop();
+        // In a thread, because calls of git block, and signals have to be heard meanwhile.
         let thread = std::thread::spawn(move || {
             let _nobody_waits = done.send(prepared.race(&sender));
         });
@@ -243,6 +244,7 @@ impl Lock {
                 seen = Err(Explanation::new("another one has taken it over, or somebody removed it"));
             }
         }
+        // Once more, because the looks took time in which the lease may have come to its end.
         match self.keeper.lost() {
             Some(why) => Err(why),
             None => seen,
@@ -445,6 +447,7 @@ impl Contender {
         let oid = self.remote.commit(&self.record).map_err(|why| {
             Denied::Error(Error::refused(format!("cannot make the lease: {why}")).of_kind(Kind::Failed))
         })?;
+        // From here, and not from the answer: others may see the ref as soon as the server has it.
         let start = steady();
         let swapped = self.swap(name, from, Some(&oid))?;
         Ok(((swapped == Swapped::Done).then_some(oid), start))

@@ -129,12 +129,14 @@ impl RefRemote {
 }
 
 fn is_sha256(checkout: &Git) -> bool {
+    // The remote has the same kind: git brings nothing from a repository of one kind into one of the other.
     let format = checkout.line(&Call::new("rev-parse").with(&["--show-object-format"]));
     format.is_ok_and(|format| format == "sha256")
 }
 
 fn wiped(why: &impl fmt::Display, url: &str, shown: &str, secrets: &[String]) -> Explanation {
     let text = why.to_string().replace(url, shown);
+    // An empty text would be found between any two letters.
     let all = secrets.iter().filter(|secret| !secret.is_empty());
     Explanation::new(all.fold(text, |text, secret| text.replace(secret.as_str(), "***")))
 }
@@ -353,6 +355,7 @@ fn let_in(url: String, checkout: &Git, session: &Session<'_>) -> Remote {
     let in_checkout = || {
         let ask =
             Call::new("config").with(&["--get-urlmatch"]).revision("http.extraHeader").named(&plain, "");
+        // More than one line would be more than one header.
         checkout.line(&ask).ok().filter(|header| !header.is_empty() && !header.contains('\n'))
     };
     let of_the_job = || {

@@ -76,6 +76,7 @@ impl Policy {
     pub fn add(&mut self, document: PolicyDocument) {
         let is_same =
             |known: &PolicyDocument| (known.origin(), known.text()) == (document.origin(), document.text());
+        // What the runs around have on record is mostly what binds here as well.
         if !self.documents.iter().any(is_same) {
             self.documents.push(document);
         }
@@ -350,6 +351,7 @@ fn day_cap(document: &PolicyDocument) -> Option<f64> {
 
 fn least<T: PartialOrd + Copy>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
+        // Caps are read within bounds, so that none of them is NaN.
         (Some(one), Some(other)) => Some(if other < one { other } else { one }),
         (one, other) => one.or(other),
     }

@@ -48,6 +48,7 @@ impl PolicyDocument {
     /// # Errors
     /// It is too large, no YAML, or says something that is no rule.
     pub fn read(origin: &str, text: &str) -> Result<Self, UnreadablePolicy> {
+        // Some editors put a byte order mark in front.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if text.len() > MOST_BYTES {
             return Err(UnreadablePolicy::new(origin, format!("it is larger than {} KiB", MOST_BYTES >> 10)));
@@ -57,6 +58,7 @@ impl PolicyDocument {
         let mut findings = Diagnostics::default();
         let tree = yaml::parse(text, id, &mut findings);
         let rules = tree.as_ref().and_then(|tree| {
+            // Looked for by itself, because a key without a value is read as one that is not there.
             unsaid(tree, &DocPath::root(), &mut findings);
             PolicyRules::decode(tree, &DocPath::root(), &mut findings)
         });

@@ -23,6 +23,7 @@ impl PolicyRefusal {
     /// Returns the file or variable, without the line.
     fn keeper(&self) -> &str {
         let is_line = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+        // Origins may have colons as well, so only a number behind the last one is a line.
         match self.place.rsplit_once(':') {
             Some((keeper, line)) if is_line(line) => keeper,
             Some(_) | None => &self.place,

@@ -155,6 +155,7 @@ impl Decode for SandboxRule {
             return SandboxRuleKeys::decode(node, path, out).map(Self);
         }
         let mode = SandboxLeast::decode(node, path, out)?;
+        // The same as the defaults of a mapping that says nothing but the mode.
         let (of, net, write, forward) = (LeastConfined::Agents, None, Vec::new(), Vec::new());
         Some(Self(SandboxRuleKeys { mode, of, net, write, forward }))
     }

@@ -28,6 +28,7 @@ fn of(machine: &Path, variable: Option<&str>, cwd: &Path) -> Result<Policy, Unre
         Err(Missed::Unreadable(why)) => return Err(why),
     }
     let Some(value) = variable.map(str::trim).filter(|value| !value.is_empty()) else { return Ok(policy) };
+    // The environment was read with this character in place of what is not UTF-8.
     if value.contains('\u{fffd}') {
         return Err(UnreadablePolicy::new(VARIABLE, "it is not UTF-8"));
     }
@@ -46,6 +47,7 @@ fn of(machine: &Path, variable: Option<&str>, cwd: &Path) -> Result<Policy, Unre
 
 /// Tells whether a text is a policy itself, and not the path of one.
 fn is_document(text: &str) -> bool {
+    // A colon alone may stand in a path.
     text.starts_with('{') || text.contains(['\n', '\r']) || text.contains(": ") || text.ends_with(':')
 }
 

@@ -56,6 +56,7 @@ pub fn keep(documents: Vec<RecordedDocument>) -> io::Result<KeptRecord> {
 /// Returns what binds the processes around this one.
 pub fn around() -> Vec<RecordedDocument> {
     let home = home();
+    // What another user has put in its place says nothing that can be relied on.
     if !own_directory::is_ours(&home) {
         return Vec::new();
     }

@@ -112,6 +112,7 @@ fn is_below(path: &str, above: &str) -> bool {
         root.into_iter().chain(parts).collect()
     };
     let (path, above) = (parts(path), parts(above));
+    // A path without parts would be above every other.
     path.starts_with(&above) && !above.is_empty() && !path.iter().any(|part| part == "..")
 }
 

@@ -74,6 +74,7 @@ fn numbers(text: &str) -> Option<Numbers> {
     let mut numbers = Numbers::default();
     let mut parts = text.split('.');
     for (number, part) in numbers.iter_mut().zip(parts.by_ref()) {
+        // `parse` takes a number with a `+` in front as well.
         let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         *number = part.parse().ok().filter(|_| is_number)?;
     }

@@ -24,6 +24,7 @@ pub fn evicted<P>(mut all: Vec<StoredFile<P>>) -> Vec<StoredFile<P>> {
     let mut kept = 0;
     for file in &all {
         bytes = bytes.saturating_add(file.bytes);
+        // What stands behind the first that does not fit is older, and goes as well, even where it is smaller.
         if kept == MOST_RECORDS || bytes > MOST_BYTES {
             break;
         }

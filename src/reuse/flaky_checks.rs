@@ -49,6 +49,7 @@ pub fn of(tables: &[VerdictTable], name: Option<&str>) -> Vec<FlakyCheckRow> {
         row.last = row.last.max(wavering.last);
     }
     let mut rows: Vec<FlakyCheckRow> = rows.into_values().collect();
+    // Stable: what wavers as much as another stays in the order of the names.
     rows.sort_by_key(|row| std::cmp::Reverse((row.is_flaky(), row.failed)));
     rows
 }

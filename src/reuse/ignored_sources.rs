@@ -33,6 +33,7 @@ impl IgnoredReads {
         let reads = known.map(|(tool, words)| {
             let patterns: Vec<PathPattern> =
                 tool.inputs().filter_map(|glob| PathPattern::parse(glob).ok()).collect();
+            // Paths as git lists them begin with no `./`.
             let words = words.iter().map(|word| word.trim_start_matches("./").to_owned()).collect();
             ToolReads { tool, sources: PathSet::of(&patterns), words }
         });

@@ -222,6 +222,7 @@ fn place(top: &Path, path: &str) -> PathBuf {
 fn look(place: &Path, buffer: &mut [u8]) -> io::Result<Option<KeyFile>> {
     let metadata = match place.symlink_metadata() {
         Ok(metadata) => metadata,
+        // A file may stand where git lists files of a folder.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
@@ -236,6 +237,7 @@ fn look(place: &Path, buffer: &mut [u8]) -> io::Result<Option<KeyFile>> {
         // What is in it is listed by itself.
         return Ok(None);
     }
+    // It may have become a link or a pipe since it was looked at.
     let mut file = read::unlinked(place)?;
     let mut digest = Sha256::new();
     loop {

@@ -50,6 +50,7 @@ impl InputPatterns {
             reach: reach(input),
             literal: literal(input),
         });
+        // One set of all patterns, for it is asked of every file of the tree.
         Ok(Self { each: each.collect(), all: PathSet::of(&patterns) })
     }
 

@@ -124,6 +124,7 @@ impl PartSums {
 
     /// Returns the key that they make.
     pub fn key(&self) -> ReuseKey {
+        // The word in front keeps any other digest of the same parts from being taken for a key.
         let mut digest = PartDigest::new("ll-loop reuse");
         digest.bytes(&MEANING.to_le_bytes());
         for (name, sum) in self.named() {
@@ -169,6 +170,7 @@ fn files<'f>(all: impl Iterator<Item = (&'f String, Option<&'f KeyFile>)>) -> Su
                 digest.text(mode.word());
                 digest.text(&content.to_string());
             }
+            // No mode has this name, and no content follows.
             None => digest.text("absent"),
         }
     }

@@ -29,6 +29,7 @@ pub(crate) fn find(machine: &Machine, scope: &[Template], root: &Path) -> Diagno
 /// Refuses a scope outside of the repository: what lies there is in no key.
 fn outside(scope: &[Template], root: &Path, top: &Path, findings: &mut Diagnostics) {
     for (at, path) in scope.iter().enumerate() {
+        // A path with a value in it is known in the run alone, which then has no key.
         let Some(path) = path.as_literal() else { continue };
         if !real(&root.join(path.as_ref())).starts_with(top) {
             let place = FindingPlace::Value(DocPath::root().key("scope").index(at));

@@ -56,6 +56,7 @@ impl RunOrigin {
             OriginEvent::Local => true,
             OriginEvent::PullRequest => {
                 let is_own = other.event == OriginEvent::PullRequest
+                    // Two branches that are unknown need not be the same.
                     && self.branch.is_some()
                     && self.branch == other.branch;
                 other.event.is_of_repository() || is_own
@@ -71,6 +72,7 @@ impl RunOrigin {
     pub fn class(&self) -> String {
         match (self.event, &self.branch) {
             (OriginEvent::PullRequest, Some(branch)) => {
+                // The word stands in the names of files and refs, where a branch with slashes would be a folder.
                 let sum = crate::base::sum::Sum::of(branch.as_bytes()).to_string();
                 format!("branch-{}", &sum[..12])
             }

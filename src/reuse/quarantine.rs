@@ -58,12 +58,14 @@ pub fn is_quarantine(path: &str) -> bool {
 /// What is wrong with it, in one line.
 pub fn parse(text: &str) -> Result<Vec<QuarantineEntry>, WrongQuarantine> {
     let is_empty = |line: &str| line.trim().is_empty() || line.starts_with('#');
+    // Below a key, nothing at all would be `null`, and not a list.
     if text.lines().all(is_empty) || text.trim() == "[]" {
         return Ok(Vec::new());
     }
     let mut findings = Diagnostics::default();
     // The reader is one of files that are mappings: the list becomes the value of a key.
     let tree = yaml::parse(&format!("entries:\n{text}"), FileId(0), &mut findings);
+    // Before all other mistakes: somebody who wrote such a key believes to be protected by it.
     if let Some(key) = tree.as_ref().and_then(promises::first_key) {
         return Err(WrongQuarantine::Promise { key: one_line(key, 40) });
     }

@@ -37,6 +37,7 @@ pub enum QuarantineFileError {
 /// It cannot be read.
 pub fn text(loops: &Path) -> Result<Option<String>, QuarantineFileError> {
     let file = loops.join(FILE);
+    // A link that leads nowhere is not absent: whether it should excuse something is unknown.
     if file.symlink_metadata().is_err() {
         return Ok(None);
     }
@@ -60,6 +61,7 @@ pub fn entries(loops: &Path) -> Result<Vec<QuarantineEntry>, QuarantineFileError
 pub fn add(loops: &Path, entry: &QuarantineEntry) -> Result<(), QuarantineFileError> {
     let known = text(loops)?.unwrap_or_else(|| HEAD.to_owned());
     let end = if known.is_empty() || known.ends_with('\n') { "" } else { "\n" };
+    // A string of JSON is one of YAML as well, whatever stands in it.
     let value = |value: &str| serde_json::Value::from(one_line(value, 400)).to_string();
     let added = format!(
         "{known}{end}- loop: {}\n  state: {}\n  owner: {}\n  until: {}\n  reason: {}\n",
@@ -69,6 +71,7 @@ pub fn add(loops: &Path, entry: &QuarantineEntry) -> Result<(), QuarantineFileEr
         value(&entry.until),
         value(&entry.reason)
     );
+    // Before it is written, since one wrong entry would make the whole file excuse nothing.
     quarantine::parse(&added)?;
     replace(&loops.join(FILE), added.into_bytes())?;
     Ok(())

@@ -189,6 +189,7 @@ impl ReuseRecord {
         if !is_name(&record.run.run) {
             return Err(NotTaken::Impossible("it names no run"));
         }
+        // Reports make a link of it, which must not be one of another scheme.
         if record.run.link.as_ref().is_some_and(|link| !is_name(link) || !link.starts_with("https://")) {
             return Err(NotTaken::Impossible("its link is not a valid URL"));
         }

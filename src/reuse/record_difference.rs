@@ -79,6 +79,7 @@ fn files(then: Option<&FileTable>, parts: &KeyParts, differing: &mut Vec<String>
     }
     let gone = then.keys().filter(|path| !now.contains_key(*path));
     differing.extend(gone.map(|path| format!("{} is gone", one_line(path, 120))));
+    // Files that are looked for and not there are judges, too, and stand in no table.
     if differing.len() == before {
         differing.push("what its checks look for is another one".to_owned());
     }

@@ -45,6 +45,7 @@ impl Scope for RunValues<'_> {
     fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
         match namespace {
             Namespace::Context | Namespace::Param => {
+                // Parameters are part of the context.
                 let found = walk(namespace.word(), self.context, path)?;
                 let text = Found::Json(Cow::Borrowed(found)).into_text().into_owned();
                 Ok(Found::Text(Cow::Owned((self.insert)(&text))))

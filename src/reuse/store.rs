@@ -103,10 +103,12 @@ impl ReuseStore {
         let key = wanted.key.to_string();
         let mut refused = Vec::new();
         let mut hit: Option<ReuseRecord> = None;
+        // The name only narrows the search: the key is made again from what is in the record.
         for file in files.iter().filter(|file| file_name(&file.place).contains(&key)) {
             let taken =
                 Self::taken(&file.place, tracked).and_then(|record| record.check(wanted).map(|()| record));
             match taken {
+                // By the time in the record: that of its file may be when a cache or a fetch brought it.
                 Ok(record) if hit.as_ref().is_none_or(|known| known.run.when < record.run.when) => {
                     hit = Some(record);
                 }
@@ -142,6 +144,7 @@ impl ReuseStore {
         let class = record.origin.class();
         let sum = record.sums.definition.to_string();
         let file = folder.join(format!("{}-{}-{class}.json", &sum[..DIGITS], record.key()));
+        // Asked anew, because the run may have changed what git tracks.
         if self.tracked()?.contains(&file) {
             return Err(StoreError::Tracked);
         }
@@ -151,6 +154,7 @@ impl ReuseStore {
         }
         replace(&file, text)?;
         for gone in evicted(self.all()?) {
+            // Another run may have removed it meanwhile.
             let _absent = fs_err::remove_file(gone.place);
         }
         Ok(())
@@ -204,6 +208,7 @@ impl ReuseStore {
         let folder = self.folder().join(name.file_stem());
         self.make(&folder)?;
         let turn = fs_err::File::create(folder.join(TURN))?;
+        // Held until the table is in its place, because it is read, added to and replaced.
         turn.file().lock()?;
         let tracked = self.tracked()?;
         let file = folder.join(format!("{}.{VERDICTS}", origin.class()));
@@ -279,6 +284,7 @@ impl ReuseStore {
         let tracked = self.tracked()?;
         let mut count = 0;
         for file in self.all()? {
+            // A file that git tracks is the user's to remove.
             if !is_verdicts(&file.place)
                 && !tracked.contains(&file.place)
                 && goes(&Self::taken(&file.place, &tracked))
@@ -293,6 +299,7 @@ impl ReuseStore {
     /// Makes the folder of a loop. A link in its place leads elsewhere, and is left alone.
     fn make(&self, folder: &Path) -> Result<(), StoreError> {
         fs_err::create_dir_all(folder)?;
+        // Afterwards, because `create_dir_all` takes a link to a directory for one that is there.
         for directory in [self.loops.as_path(), &self.folder(), folder] {
             unlinked_directory(directory)?;
         }
@@ -350,6 +357,7 @@ impl ReuseStore {
         let by_commit =
             Call::new("ls-tree").with(&["-r", "-z", "--name-only"]).revision("HEAD").path(inside).literal();
         let mut tracked = BTreeSet::new();
+        // At the same time, because each call waits for a process.
         let (by_index, by_commit) = std::thread::scope(|scope| {
             let by_commit =
                 scope.spawn(|| self.git.bytes(&by_commit, &[]).or_else(|why| self.unless_empty(why)));
@@ -429,6 +437,7 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
 fn content(file: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
+    // A byte more than the largest, by which a longer file is known as too large.
     read::unlinked(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

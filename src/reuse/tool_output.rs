@@ -56,6 +56,7 @@ async fn ask(
         guard: Guard::default(),
     };
     let limits = ProcessLimits { end: Some((LIMIT, Stop::Timeout)), idle: None, first: None };
+    // Each stream by itself: how their pieces come between each other differs from call to call.
     let (mut out, mut err, mut printed) = (Sha256::new(), Sha256::new(), 0);
     let mut hear = |stream: Stream, bytes: &[u8]| {
         printed += bytes.len();

@@ -56,6 +56,7 @@ pub fn undeclared(top: &Path, parts: &KeyParts) -> Result<Vec<String>, NoKey> {
 /// Tells whether something below a folder is declared.
 fn holds(declared: &BTreeSet<&str>, folder: &str) -> bool {
     let below = format!("{folder}/");
+    // All paths below a folder stand side by side in the set, so the next one decides.
     declared.range(below.as_str()..).next().is_some_and(|path| path.starts_with(&below))
 }
 

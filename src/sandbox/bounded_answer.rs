@@ -20,8 +20,10 @@ pub(super) const WORK: Duration = Duration::from_mins(1);
 /// # Errors
 /// It cannot be started, or the time is over: then it has ended with everything that it started.
 pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    // In a group of its own, it can be ended together with what it started.
     let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (sender, answers) = channel();
+    // Both at once: a program that fills one pipe waits while the other is read.
     read(child.stdout.take(), AnswerStream::Out, sender.clone());
     read(child.stderr.take(), AnswerStream::Err, sender);
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());

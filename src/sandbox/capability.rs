@@ -192,6 +192,7 @@ fn try_out(ready: &BwrapReady) -> Result<(), Explanation> {
 fn by(said: &str) -> RefusedBy {
     // A kernel that does not know a setting does not forbid anything by it.
     let setting = |name: &str| read::text(&Path::new("/proc/sys").join(name), MIB);
+    // Settings come before what bubblewrap said: they are certain, and its words are the same for several causes.
     let is = |name: &str, value: &str| setting(name).is_ok_and(|found| found.trim() == value);
     let is_used_up = said.contains("namespaces exceeded");
     if is("kernel/unprivileged_userns_clone", "0") {
@@ -200,6 +201,7 @@ fn by(said: &str) -> RefusedBy {
         RefusedBy::Sysctl("user.max_user_namespaces=65536")
     } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
         RefusedBy::AppArmor
+    // Docker's default profile answers `Operation not permitted` to new namespaces.
     } else if said.contains("ermitted") || Path::new("/.dockerenv").exists() {
         RefusedBy::Container
     } else {

@@ -97,6 +97,7 @@ impl Confinement {
     /// It cannot be made.
     pub fn new(ready: ReadyEngine, home: Option<PathBuf>, leading_out: Vec<String>) -> io::Result<Self> {
         let private = transient::directory("ll-sandbox-")?;
+        // The home `/`, which containers give to users whom they do not know, would put the private one over everything.
         let home = home.and_then(|home| home.canonicalize().ok()).filter(|home| home.parent().is_some());
         let this = Self {
             program: std::env::current_exe()?,
@@ -110,10 +111,12 @@ impl Confinement {
         for name in ["tmp", "home"] {
             this.own(&this.at(name), true)?;
         }
+        // A file, and not `/dev/null`: `git add -A` fails on a device in the working tree.
         create(&this.at("blank"), "")?;
         fs_err::set_permissions(this.at("blank"), std::fs::Permissions::from_mode(0o444))?;
         if let Some(home) = &this.home {
             let identity = this.at("home").join(".gitconfig");
+            // The user's own configuration is out of sight, and without a name and an address `git commit` refuses.
             create(&identity, identity_in(home))?;
             this.own(&identity, false)?;
         }
@@ -204,6 +207,7 @@ impl Confinement {
         } else {
             ("/tmp".to_owned(), None)
         };
+        // The `TMPDIR` of the machine may lie where an action cannot write.
         env.insert("TMPDIR".to_owned(), tmp);
         env.extend(home.map(|home| ("HOME".to_owned(), home)));
         let (mut facts, copied) = self.of_host(wish, &env);
@@ -215,12 +219,14 @@ impl Confinement {
         }
         let texts = |paths: &[PathBuf]| paths.iter().map(|path| text(path)).collect::<Vec<_>>();
         let written: &[PathBuf] = if wish.only_looks { &[] } else { wish.scope };
+        // What does not exist cannot be bound.
         let in_scope = written.iter().filter(|path| path.exists()).map(|path| text(path)).collect();
         facts = PlanFacts {
             root: text(&root),
             scope: in_scope,
             git: if wish.only_looks { Vec::new() } else { texts(&git) },
             run_dir: text(wish.run_dir),
+            // A home in the working tree is part of the work, which a private one would cover.
             home: self.home.as_deref().filter(|home| !home.starts_with(&root)).map(text),
             home_entries: self.home_entries.clone(),
             home_programs: self.programs(&env),
@@ -264,6 +270,7 @@ impl Confinement {
             cwd: text(&cwd),
             action: action.argv,
         };
+        // The plan of all mounts may be longer than the 128 KiB that Linux takes as one argument.
         let file = own.path().join("order");
         create(&file, serde_json::to_vec(&order)?)?;
         let program = Program {
@@ -376,6 +383,7 @@ impl Confinement {
         let mut files = BTreeSet::new();
         let of_action: Vec<_> = LEADING_OUT.into_iter().filter_map(|name| env.remove(name)).collect();
         for value in of_action.iter().chain(&self.leading_out) {
+            // `DOCKER_HOST` and `CONTAINER_HOST` name a socket by an address.
             let path = PathBuf::from(value.strip_prefix("unix://").unwrap_or(value));
             // The runner of GitHub has all of these files in one directory, those of other steps
             // too.
@@ -391,7 +399,9 @@ impl Confinement {
             directories.insert("/var/run".to_owned());
         }
         files.extend(sockets()?.into_iter().filter(|socket| {
+            // Sockets of the work are the action's own; the other three places are not those of the machine in a sandbox.
             let inside = [root, wish.run_dir, Path::new("/tmp"), Path::new("/run"), Path::new("/dev")];
+            // The table also has sockets whose file was removed, or lies in another mount namespace.
             let is_there = std::fs::symlink_metadata(socket).is_ok();
             is_there && !inside.iter().any(|inside| is_below(socket, &text(inside)))
         }));
@@ -426,6 +436,7 @@ impl Confinement {
             .flatten()
             .map(|path| text(&path))
             .collect();
+        // The programs in `~/.cargo/bin` are proxies of rustup, which start those of a toolchain in here.
         let toolchains = home.join(".rustup");
         if toolchains.is_dir() {
             programs.insert(text(&toolchains));
@@ -464,6 +475,7 @@ impl Confinement {
             (Some(_), None) => return None,
             (None, _) => root.join(path),
         };
+        // What is not there need not be hidden, and cannot be bound.
         path.canonicalize().ok().map(|path| text(&path))
     }
 }
@@ -496,9 +508,11 @@ fn exclude(root: &Path, masks: &Masks, own: &Path) -> io::Result<Option<(String,
     let mut content = match read::bytes(&place, MIB) {
         Ok(content) => content,
         Err(Unread::Absent) => Vec::new(),
+        // With an empty file in its place, git inside would see and commit what the user's own leaves out.
         Err(why) => return Err(io::Error::other(format!("{}: {why}", place.display()))),
     };
     let masks = masks.all().filter_map(|mask| mask.strip_prefix(root).ok());
+    // Git does not look for files to add below `.git`.
     for mask in masks.filter(|mask| !mask.starts_with(".git")) {
         content.extend_from_slice(format_line(mask).as_bytes());
     }
@@ -534,6 +548,7 @@ impl Reach {
             loopback.extend(more);
         }
         ports.extend(&loopback);
+        // With an address of its own, such as that of the broker, a call has no use for the vendor's hosts: they stay closed.
         if hosts.is_empty() && loopback.is_empty() {
             let known = of_host(host).into_iter().flat_map(|known| known.model);
             hosts.extend(known.map(ToString::to_string));
@@ -568,6 +583,7 @@ impl Reach {
             for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
                 env.insert(name.to_owned(), proxy_address(PROXY_PORT));
             }
+            // A server that the action starts listens on the loopback inside, which the proxy outside cannot reach.
             for name in ["no_proxy", "NO_PROXY"] {
                 env.insert(name.to_owned(), "127.0.0.1,localhost,::1".to_owned());
             }
@@ -579,6 +595,7 @@ impl Confined {
     /// Looks at what the action left, before anything else of ours looks at the working tree. Of what came out as errors, the last line
     /// says why a sandbox did not start: nothing of the action was there to print it.
     pub fn end(self, errors: &str) -> ConfinedEnd {
+        // First, or the empty files that an engine leaves would be taken for protected files that appeared.
         self.masks.remove();
         let report = read::bytes(&self.report, MIB)
             .ok()
@@ -639,6 +656,7 @@ impl Confined {
 
 /// Returns who makes commits, by the configuration of a home that actions do not see.
 fn identity_in(home: &Path) -> String {
+    // In the order in which git reads them: what the second says wins.
     let texts = [".config/git/config", ".gitconfig"]
         .map(|name| read::text(&home.join(name), MIB).unwrap_or_default());
     identity(&texts.concat())
@@ -648,6 +666,7 @@ fn identity_in(home: &Path) -> String {
 fn git_directories(root: &Path) -> Vec<PathBuf> {
     let Some(GitDirectory { own, shared, .. }) = gitdir::named(root) else { return Vec::new() };
     let mut directories: Vec<_> = [shared, own].iter().filter_map(|path| path.canonicalize().ok()).collect();
+    // Outside of a linked working tree, both are the same directory.
     directories.dedup();
     directories
 }
@@ -661,6 +680,7 @@ fn continuation(root: &Path) -> Vec<String> {
 /// With the machine's own network, names are resolved by what lies there.
 fn kept_of_run(net: &SandboxNet) -> Vec<String> {
     let resolving = (*net == SandboxNet::Any).then_some("/run/systemd/resolve");
+    // On NixOS, the programs and drivers of the system are links that lead through these two.
     let kept = ["/run/current-system", "/run/opengl-driver"].into_iter().chain(resolving);
     kept.filter(|path| Path::new(path).exists()).map(str::to_owned).collect()
 }
@@ -681,6 +701,7 @@ fn table(path: &str) -> io::Result<String> {
 fn mounted() -> io::Result<Vec<String>> {
     let table = table("/proc/self/mountinfo")?;
     let place = |line: &str| {
+        // The backslash comes last: replaced earlier, it could begin a code that the kernel did not write.
         let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
         let place = line.split(' ').nth(4)?.to_owned();
         Some(octal.into_iter().fold(place, |place, (code, sign)| place.replace(code, sign)))
@@ -691,12 +712,14 @@ fn mounted() -> io::Result<Vec<String>> {
 /// Returns the paths of sockets that somebody listens on, without links: `/var/run` is one on most systems.
 fn sockets() -> io::Result<Vec<String>> {
     let table = table("/proc/net/unix")?;
+    // Abstract sockets begin with `@`, and others have no name at all.
     let named = table.lines().filter_map(|line| line.find(" /").map(|at| Path::new(&line[at + 1..])));
     let real = |socket: &Path| Some(socket.parent()?.canonicalize().ok()?.join(socket.file_name()?));
     Ok(named.filter_map(real).map(|socket| text(&socket)).collect())
 }
 
 fn format_line(path: &Path) -> String {
+    // The file of the user that comes before may not end with a line feed.
     format!("\n/{}\n", path.display())
 }
 

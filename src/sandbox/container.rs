@@ -74,6 +74,7 @@ pub fn container(root: &Path, env: &[(String, String)]) -> Result<ContainerReady
         (None, Some(podman)) => asked(podman, "podman", root, env),
         (Some(docker), None) => asked(docker, "docker", root, env),
         (Some(docker), Some(podman)) => asked(docker, "docker", root, env)
+            // Docker would be taken first, so its reason is the one to mend.
             .or_else(|lack| asked(podman, "podman", root, env).map_err(|_| lack)),
     }
 }
@@ -174,6 +175,7 @@ impl ClientCall<'_> {
         if self.ask(&["image", "inspect", "--format", "{{.Id}}", &image]).is_ok() {
             return Ok(image);
         }
+        // `import` makes an image of a tar, so no registry is asked for one and nothing is built.
         let mut tar = Command::new("tar")
             .args(["-C", "/", "--no-recursion", "-cf", "-", "--"])
             .args(&names)
@@ -194,6 +196,7 @@ impl ClientCall<'_> {
         let mount = |at: &str| format!("type=bind,source={at},target={at},readonly");
         let directory = seen.path().to_string_lossy().into_owned();
         fs_err::create_dir(seen.path().join("of-this-machine"))?;
+        // The container may be of another user, who has to look into it.
         fs_err::set_permissions(seen.path(), std::fs::Permissions::from_mode(0o755))?;
         // `--pull never`: no registry is asked for an image of this name, which anybody could have
         // put there.
@@ -203,6 +206,7 @@ impl ClientCall<'_> {
         arguments.extend(["--log-driver", "none", "--mount"]);
         let shown = format!("type=bind,source={directory},target=/mnt,readonly");
         arguments.push(&shown);
+        // The image is empty, and the shell of the trial needs its libraries.
         let needed: Vec<String> = ["/bin", "/lib", "/lib64", "/usr"]
             .into_iter()
             .filter(|place| Path::new(place).is_dir() && !Path::new(place).is_symlink())
@@ -214,6 +218,7 @@ impl ClientCall<'_> {
         arguments.extend([image, "/bin/sh", "-c", "test -d /mnt/of-this-machine"]);
         let output = answer_within(&mut self.command(&arguments), WORK)?;
         match (output.status.code(), said(&output)) {
+            // The answer of `test`: what fails in a client or an engine ends with 125 or more.
             (Some(1), _) => Err(io::Error::other("it does not see the files of this machine")),
             (_, said) => said.map(drop),
         }

@@ -70,6 +70,7 @@ pub fn container_flags(plan: &Plan, facts: &MountFacts) -> Vec<String> {
         "ALL",
         "--security-opt",
         "no-new-privileges",
+        // Docker would keep what actions print in files of its own, for as long as the container is there.
         "--log-driver",
         "none",
         "--network",

@@ -68,6 +68,8 @@ fn compiled(mut rules: Rules, error: u32) -> Result<BpfProgram, BackendError> {
         let foreign: Rules = rules.iter().map(|(call, rule)| (call | X32, rule.clone())).collect();
         rules.extend(foreign);
     }
+    // A list of what is allowed would have to know every program that an action may be. Calls of a foreign ABI, such as that of
+    // 32 bits, end the process: seccompiler sees to it.
     SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(error), arch)?.try_into()
 }
 
@@ -135,6 +137,7 @@ fn absent() -> Rules {
 }
 
 fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    // The kernel reads 32 bits of these arguments: with the upper half compared as well, a bit set there would pass the filter.
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 

@@ -55,6 +55,7 @@ pub(super) fn carry(one: impl Connection, other: impl Connection) -> io::Result<
 
 fn one_way(mut from: impl Connection, mut to: impl Connection) {
     let ended = io::copy(&mut from, &mut to);
+    // The other direction stays open: an answer may come after the whole request.
     to.end(Shutdown::Write);
     if ended.is_err() {
         // The reader is gone, so reading more is pointless.

@@ -65,8 +65,10 @@ pub fn gate(order: &Path) -> io::Result<u8> {
     let said = lock(&seen).said.clone();
     let report = GateReport { is_started: said.is_some(), failure: None, reached: proxy.reached() };
     let (report, code) = match said {
+        // The code by which shells say that a command cannot be started.
         Some(WardenSaid::NotStarted(why)) => (GateReport { failure: Some(why), ..report }, 127),
         Some(WardenSaid::Signalled(number)) => {
+            // Before the signal, which ends this process.
             write_report(&order, &report)?;
             return Ok(die_like(number));
         }
@@ -243,6 +245,7 @@ async fn attend(order: &GateOrder, seen: &Arc<Mutex<ActionSeen>>) -> io::Result<
 /// Tells whether the engine has failed by itself before anything ran inside, and nobody has asked it to end.
 fn has_not_begun(status: ExitStatus, seen: &Mutex<ActionSeen>) -> bool {
     let seen = lock(seen);
+    // bubblewrap ends with 1 when it cannot put its mounts together; an action ends only after its warden has connected.
     status.code() == Some(1) && seen.control.is_none() && seen.early.is_empty()
 }
 

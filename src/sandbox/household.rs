@@ -187,6 +187,7 @@ pub fn identity(config: &str) -> String {
             of_user = line_of.eq_ignore_ascii_case("[user]");
         } else if of_user {
             let key = up_to(line_of, &['=']).trim().to_ascii_lowercase();
+            // A value that goes on in the next line would take in what stands there, under another key.
             lines.extend((matches!(key.as_str(), "name" | "email") && !line.ends_with('\\')).then_some(line));
         }
     }

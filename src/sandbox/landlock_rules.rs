@@ -23,6 +23,7 @@ pub struct LandlockRules {
 const CLOSED: [&str; 5] = ["/home", "/root", "/run", "/tmp", "/lost+found"];
 
 /// Devices that are written.
+// Landlock refuses every write that no rule allows, even one to `/dev/null`.
 const DEVICES: [&str; 8] = [
     "/dev/null",
     "/dev/zero",
@@ -47,6 +48,7 @@ pub fn landlock_rules(
         SandboxMode::Strict => &facts.home_programs,
         SandboxMode::Off | SandboxMode::Workspace | SandboxMode::ReadOnly => &facts.home_entries,
     };
+    // A directory above the home would open all of it, since nothing below can be taken back.
     let open = top.iter().filter(|path| !CLOSED.contains(&path.as_str()) && !holds_home(path));
     let own = [&facts.root, &facts.program, &facts.doors];
     let read = open.chain(seen).chain(own).chain(&facts.read).chain(&facts.kept_of_run).cloned();

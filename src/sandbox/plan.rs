@@ -13,6 +13,7 @@ pub const RO_BIND: &str = "--ro-bind";
 pub const DOORS: &str = "/run/ll-loop/doors";
 
 /// The port inside at which the proxy is reached.
+// The port that is usual for proxies since Squid.
 pub const PROXY_PORT: u16 = 3128;
 
 /// A part of the file system that an action sees.
@@ -113,22 +114,26 @@ pub struct Plan {
 
 /// Decides what an action sees.
 pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
+    // The sockets of services lie in `/run`, those of Docker and systemd among them.
     let mut mounts = vec![Mount::Read("/".to_owned()), Mount::Empty("/run".to_owned())];
     mounts.extend(facts.kept_of_run.iter().cloned().map(Mount::Read));
     for place in ["/tmp", "/var/tmp"] {
         mounts.push(Mount::WriteAs { from: facts.private_tmp.clone(), to: place.to_owned() });
     }
     mounts.extend(home(mode, facts));
+    // After the home, in which a working tree often lies.
     mounts.push(Mount::Read(facts.root.clone()));
     mounts.extend(facts.scope.iter().chain(&facts.git).chain(&facts.more).cloned().map(Mount::Write));
     // Bound onto itself, a directory cannot be renamed with the mounts below it.
     let above = facts.above_protected.iter().filter(|path| facts.is_written(path));
+    // Only those: bound in this way, a directory that is read-only would become writable.
     mounts.extend(above.cloned().map(Mount::Write));
     mounts.extend(facts.protected.iter().chain(&facts.read_again).cloned().map(Mount::Read));
     let files = facts.absent_files.iter().filter(|path| facts.is_written(path));
     mounts.extend(files.map(|path| Mount::ReadAs { from: facts.blank.clone(), to: path.clone() }));
     mounts
         .extend(facts.exclude.iter().map(|(from, to)| Mount::ReadAs { from: from.clone(), to: to.clone() }));
+    // After the protected directories, in one of which such a file lies.
     mounts.extend(facts.written.iter().cloned().map(Mount::Write));
     mounts.push(Mount::Write(facts.run_dir.clone()));
     // After everything that can be written: what is hidden stays hidden, whatever the scope is.
@@ -195,6 +200,7 @@ impl PlanFacts {
 
 /// Tells whether a path is another one or lies below it.
 pub fn is_below(path: &str, directory: &str) -> bool {
+    // Of `/` nothing is left to compare, so every absolute path is below it.
     let rest = path.strip_prefix(directory.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -35,6 +35,7 @@ const DIRECTORIES: [&str; 9] =
 const MOST_COPIED: u64 = 4 * 1024 * 1024;
 
 /// Directories that are looked into at most.
+// The whole tree is read before and after each action; what is beyond is said as missing, and the action runs.
 const MOST_DIRECTORIES: usize = 50_000;
 
 /// What is protected in a working tree.
@@ -94,6 +95,7 @@ impl ProtectedFiles {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let shown = if shown.is_empty() { name.clone() } else { format!("{shown}/{name}") };
                 let Ok(kind) = entry.file_type() else { continue };
+                // Those of repositories inside, too: our own `git status` would start what their configuration names.
                 if name == ".git" {
                     found.git_directory(&entry.path(), kind.is_dir());
                 } else if is_sandboxed(&shown) {
@@ -103,6 +105,7 @@ impl ProtectedFiles {
                 }
             }
         }
+        // Those of a linked working tree lie outside of it.
         for directory in git {
             found.git_directory(directory, true);
         }
@@ -182,6 +185,7 @@ impl ProtectedFiles {
                 continue;
             }
             fs_err::create_dir_all(aside)?;
+            // With a number: two files of one name must not overwrite each other there.
             let place = aside.join(format!("{}-{}", changed.len(), file_name(path)));
             if fs_err::rename(path, &place).is_err() {
                 // Another file system: what appeared is the action's own work, and named in every report.

@@ -18,6 +18,7 @@ const MOST_HEAD: usize = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Hosts that one action is told of; the others are counted together.
+// The names go into the journal, and an action can ask for names without end.
 const MOST_HOSTS: usize = 200;
 
 /// What may be reached, and what was.
@@ -46,6 +47,7 @@ impl Proxy {
 
     /// Returns what was reached so far.
     pub(super) fn reached(&self) -> Reached {
+        // A count is whole whatever a thread was doing when it panicked, and what was reached is always reported.
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -76,6 +78,7 @@ impl Proxy {
                         self.count(&host, false);
                         ("403 Forbidden", format!("`{host}` has no public address"))
                     }
+                    // Not counted as denied: the loop names the host, so a line of `net` would not help.
                     Refusal::Away(host) => ("502 Bad Gateway", format!("`{host}` does not answer")),
                     Refusal::Form(why) => ("403 Forbidden", why.to_string()),
                 };
@@ -98,6 +101,7 @@ impl Proxy {
         match asked(head).map_err(Refusal::Form)? {
             Asked::Plain { host, port, head } => {
                 let mut server = self.connect(&host, port)?;
+                // An answer may take as long as it likes: a model thinks for minutes before its first word.
                 let ended = client.set_read_timeout(None);
                 Ok(ended
                     .and_then(|()| server.write_all(&head))
@@ -120,6 +124,7 @@ impl Proxy {
         early: Vec<u8>,
         client: &mut UnixStream,
     ) -> io::Result<()> {
+        // A program sends its greeting only after this, so whether the name is the same is seen too late to answer `403`.
         client.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n")?;
         let mut said = early;
         let mut buffer = [0; 4096];
@@ -137,6 +142,7 @@ impl Proxy {
                 Greeting::More => {}
             }
             let count = client.read(&mut buffer)?;
+            // A hello of the greatest length fits, with the heads of the records that it lies in.
             if count == 0 || said.len() > MOST_HEAD * 2 {
                 return Ok(());
             }

@@ -62,6 +62,7 @@ pub fn asked(head: &[u8]) -> Result<Asked, NotAsked> {
     let (of_host, path) = after.split_at(split);
     let (host, port) = authority(of_host, Some(80))?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    // The host that was checked stands in the new head, whatever `Host` the program wrote: servers choose the site by it.
     let mut sent = format!("{method} {path} {version}\r\nHost: {of_host}\r\nConnection: close\r\n");
     for line in rest.split("\r\n").take_while(|line| !line.is_empty()) {
         let name = up_to(line, &[':']).trim().to_ascii_lowercase();
@@ -103,8 +104,10 @@ fn authority(text: &str, usual: Option<u16>) -> Result<(String, u16), NotAsked> 
         (None, Some(port)) => (text, port),
         (None, None) => return Err(NotAsked::Form),
     };
+    // To resolvers, a dot at the end makes no difference; to patterns, it would.
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    // DNS has no name of more than 253 characters.
     if host.is_empty() || host.len() > 253 || !host.bytes().all(is_sign) {
         return Err(NotAsked::Form);
     }
@@ -144,6 +147,7 @@ pub fn greeting(bytes: &[u8]) -> Greeting {
             };
         };
         let length = usize::from(u16::from_be_bytes([*high, *low]));
+        // TLS forbids empty records here; without an end of them, no greeting would ever be whole.
         if *kind != 22 || *major != 3 || length == 0 {
             return Greeting::Unnamed;
         }
@@ -182,6 +186,7 @@ fn named(body: &[u8]) -> Option<String> {
     let mut extensions = TlsReader(rest.vector(2)?);
     while let Some(kind) = extensions.number(2) {
         let content = extensions.vector(2)?;
+        // 0 is `server_name`, and the only kind of name in it is 0, that of a host.
         if kind == 0 {
             let mut names = TlsReader(TlsReader(content).vector(2)?);
             let kind = names.number(1)?;
@@ -240,7 +245,9 @@ pub fn is_public(address: std::net::IpAddr) -> bool {
 
 fn is_public_v4(address: std::net::Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
+    // Networks behind a provider's address translation; Alibaba Cloud serves its metadata there.
     let is_shared = a == 100 && (64..128).contains(&b);
+    // This network, multicast and what is reserved, protocols (with an old address of Oracle's metadata), and benchmarks.
     let is_special = a == 0 || a >= 224 || (a, b, c) == (192, 0, 0) || (a == 198 && (b == 18 || b == 19));
     // Azure's metadata and its DNS.
     let is_azure = address.octets() == [168, 63, 129, 16];

@@ -55,6 +55,7 @@ pub fn warden(doors: &Path) -> io::Result<u8> {
         .env_clear()
         .envs(order.env.into_iter().map(|(name, value)| (text(name), text(value))))
         .current_dir(&order.cwd)
+        // A signal to this group reaches what the action started, and not the warden.
         .process_group(0);
     let mut action = match command.spawn() {
         Ok(action) => action,
@@ -73,6 +74,7 @@ pub fn warden(doors: &Path) -> io::Result<u8> {
     thread::spawn(move || pass_on(told, group));
     let status = ended(&mut action)?;
     if is_shared {
+        // With a namespace of processes of its own, the kernel ends what is left together with it.
         orphans::end_all();
     }
     if let Some(number) = status.signal() {

@@ -6,6 +6,7 @@ use super::lexer::{OPENERS, tokens};
 use super::token::{ShellOperator, ShellToken, TokenKind};
 
 /// Substitutions inside of each other; what is deeper is not looked at.
+// Each level cuts the text within it anew, so that a text of nothing but levels would take its length squared.
 const DEEPEST: usize = 8;
 
 /// Words that close something, or come between its parts; a command can follow.
@@ -59,6 +60,7 @@ impl SimpleCommand {
 pub fn commands(text: &str) -> Vec<SimpleCommand> {
     let mut found = Vec::new();
     collect(text, 0, 0, &mut found);
+    // A command in a substitution is found before the one that the substitution is a part of.
     found.sort_by_key(|command| (command.range.start, command.range.end));
     found
 }
@@ -77,6 +79,7 @@ pub fn joined_by_and(text: &str) -> Option<Vec<SimpleCommand>> {
     }
     let found = commands(text.trim());
     let joins = tokens.iter().filter(|token| matches!(token.kind, TokenKind::Operator(_))).count();
+    // A lone assignment is not among the commands, so that one side of a join would have none.
     (found.len() == joins + 1 && found.iter().all(|command| command.is_plain)).then_some(found)
 }
 
@@ -135,6 +138,7 @@ impl Building<'_> {
                     | ShellOperator::CaseEnd => {}
                 }
             }
+            // In quotes, or behind another word, a keyword is a word like any other.
             TokenKind::Plain if self.words.is_empty() && self.is_keyword(text) => {}
             TokenKind::Redirection { .. } => {
                 let is_file = text.starts_with('<') && !text.starts_with("<<") && !text.starts_with("<&");

@@ -264,6 +264,7 @@ impl<'t> Lexer<'t> {
 
     /// Takes the next piece of a word.
     fn step(&mut self, byte: u8, word: &mut LexedWord) {
+        // Before all else: the braces and quotes of a template are not the shell's.
         if self.begins_template() {
             word.is_plain = false;
             let around = self.around();
@@ -319,7 +320,9 @@ impl<'t> Lexer<'t> {
                 word.is_plain = false;
                 self.begin(OpenContext::Paren, 1);
             }
+            // Within a word, `#` is a letter.
             b'#' if is_command && self.begins_word() => self.comment(),
+            // No lines follow below a here-string.
             b'<' if is_command && self.follows("<<<") => self.skip(3),
             b'<' if is_command && self.follows("<<") => {
                 self.skip(2);
@@ -432,6 +435,7 @@ impl<'t> Lexer<'t> {
                 word.reads.background |= self.follows("${!}");
                 self.begin(OpenContext::Brace, 2);
             }
+            // Within double quotes, a single quote behind `$` is a letter.
             Some(b'\'') if !is_quoted => self.begin(OpenContext::Escaped, 2),
             Some(b'?') => {
                 word.ends(true, CommandEnd::Code);
@@ -468,6 +472,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn redirection(&mut self) {
+        // A longer sign stands before the shorter ones that are its beginning.
         const SIGNS: [&str; 10] = ["<<<", "<<", "<>", "<&", "<", "&>>", "&>", ">>", ">|", ">&"];
         let start = self.at;
         let sign = SIGNS.iter().find(|sign| self.follows(sign)).map_or(">", |sign| *sign);

@@ -97,6 +97,7 @@ pub fn target(signal: TelemetrySignal, env: Lookup<'_>) -> Result<Option<OtlpTar
     let is_disabled = value("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let exporters = value(&format!("OTEL_{}_EXPORTER", signal.word()));
     let is_wanted =
+        // A list without `otlp`, such as `none`, asks for nothing that is done here.
         exporters.is_none_or(|listed| listed.split(',').any(|exporter| exporter.trim() == "otlp"));
     if is_disabled || !is_wanted {
         return Ok(None);
@@ -108,11 +109,13 @@ pub fn target(signal: TelemetrySignal, env: Lookup<'_>) -> Result<Option<OtlpTar
         names.into_iter().find_map(|name| Some((value(&name)?, name)))
     };
     let Some((written, variable)) = either("ENDPOINT") else { return Ok(None) };
+    // By the specification, the address of one signal is taken as it is, and that of all gets a path for each.
     let is_whole = variable.contains(signal.word());
     let whole =
         if is_whole { written } else { format!("{}/{}", written.trim_end_matches('/'), signal.path()) };
     let address = address(&whole).ok_or(SettingsFault::Address(variable))?;
     let encoding = match either("PROTOCOL") {
+        // The default of the specification.
         None => OtlpEncoding::Protobuf,
         Some((protocol, variable)) => match protocol.as_str() {
             "http/protobuf" => OtlpEncoding::Protobuf,
@@ -147,6 +150,7 @@ fn headers(listed: &str) -> Option<Vec<(HeaderName, HeaderValue)>> {
         let (name, value) = pair.split_once('=')?;
         let value = percent_decoded(value.trim());
         let mut value: HeaderValue = value.parse().ok()?;
+        // What goes in headers is mostly a key, which no trace of a connection has to show.
         value.set_sensitive(true);
         Some((name.trim().parse().ok()?, value))
     };
@@ -167,6 +171,7 @@ pub fn resource(env: Lookup<'_>) -> Vec<Attribute> {
         if name.is_empty() {
             continue;
         }
+        // The last of a name counts: by the specification, `OTEL_SERVICE_NAME` goes before what the list says.
         found.retain(|known| known.name != name);
         found.push(Attribute { name, value: value.into() });
     }

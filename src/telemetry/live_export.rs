@@ -42,6 +42,7 @@ pub fn settings_fault(env: Lookup<'_>) -> Option<SettingsFault> {
 /// # Errors
 /// A collector did not take it, or the time was over.
 pub fn export(run: ExportedRun, env: Lookup<'_>) -> Result<(), WebhookFault> {
+    // What is wrong with the variables was said when the run began.
     let [traces, metrics] =
         [TelemetrySignal::Traces, TelemetrySignal::Metrics].map(|signal| target(signal, env).ok().flatten());
     if traces.is_none() && metrics.is_none() {

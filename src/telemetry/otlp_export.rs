@@ -30,6 +30,7 @@ impl RunExport {
         if is_own && matches!(stamped.event, Event::LoopResume(_)) {
             // What the parts before have counted, they have exported.
             self.part = Digest::default();
+            // A digest is of a run that has started, whichever part of it is meant.
             self.beginning.iter().for_each(|start| self.part.event(start));
         }
         self.spans.event(stamped);

@@ -146,6 +146,7 @@ fn number_point(point: &MetricPoint, over: MetricSpan) -> WireMessage {
 
 /// Writes one duration as a histogram of one.
 fn duration_point(point: &MetricPoint, over: MetricSpan) -> WireMessage {
+    // By the specification, a bound belongs to the bucket below it.
     let bucket = BOUNDS.iter().position(|bound| point.value <= *bound).unwrap_or(BOUNDS.len());
     let counts = (0..=BOUNDS.len()).map(|index| u64::from(index == bucket)).collect();
     WireMessage::default()

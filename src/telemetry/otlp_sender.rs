@@ -50,6 +50,7 @@ impl OtlpSender {
             post = post.header(name, value);
         }
         let post = post.body(Some(body.as_slice())).map_err(|_request| WebhookFault::Address)?;
+        // The time of the environment is that of each request, and ours is that of all of them.
         self.webhook.send(post, left.min(target.timeout.unwrap_or(left)))
     }
 }

@@ -72,6 +72,7 @@ impl RunSpans {
     pub fn event(&mut self, stamped: &Stamped) {
         let Stamped { ts, depth, event, .. } = stamped;
         let (at, depth) = (*ts, *depth);
+        // What was taken over happened in another run, whose trace has it.
         if stamped.inherited && !matches!(event, Event::LoopStart(_) | Event::LoopResume(_)) {
             return;
         }
@@ -133,6 +134,7 @@ impl RunSpans {
             | Event::Board(_)
             | Event::CallFailed(_) => {}
         }
+        // Last of all, because some spans begin where the event before this one happened.
         self.last = Some(at);
     }
 
@@ -182,6 +184,7 @@ impl RunSpans {
         };
         if depth > 0 {
             let key = self.levels.at(depth - 1).and_then(|level| Some(level.step.as_ref()?.key.clone()));
+            // A journal that no run of ours wrote may have a loop with no step around it.
             let Some(key) = key else { return };
             self.levels.begin(depth, level(key));
             if !stamped.inherited {
@@ -214,6 +217,7 @@ impl RunSpans {
             return;
         };
         let id = origin.run_span(&self.run_id, part);
+        // The conventions for pipelines say that a run is a server.
         let Some(index) = self.add(id, origin.parent, format!("ll-loop {name}"), SpanKind::Server, at) else {
             return;
         };
@@ -256,6 +260,7 @@ impl RunSpans {
         let around = self.levels.at(depth - 1).and_then(|level| level.step.as_ref()?.span);
         let Some(level) = self.levels.at(depth) else { return };
         let name = level.name.clone();
+        // The step around it has the same key, and must not have the same id.
         let id = self.origin().step_span(&format!("{} loop", level.key), level.part);
         let parent = around.map(|index| self.spans[index].id);
         let Some(index) = self.add(id, parent, format!("ll-loop {name}"), SpanKind::Internal, at) else {
@@ -293,6 +298,7 @@ impl RunSpans {
             self.close(index, ended);
         }
         self.closing_pass = None;
+        // Each part says what it has spent itself, or a backend that adds the parts up would count it twice.
         self.usage = Usage::default();
         if let Some(origin) = resume.changes.trace.as_deref() {
             self.origin = Some(origin.clone());
@@ -438,6 +444,7 @@ impl RunSpans {
         self.say(depth, "ll.evaluator", one_line(evaluator, LONGEST_NAME));
         self.say(depth, "ll.verdict", one_line(verdict.as_str(), LONGEST_NAME));
         let Some(index) = self.step_span(depth) else { return };
+        // A timeout has said already how the step ended.
         if self.spans[index].said("cicd.pipeline.task.run.result").is_some() {
             return;
         }
@@ -577,6 +584,7 @@ impl RunSpans {
 
     fn fail(&mut self, index: Index, why: &str) {
         let span = &mut self.spans[index];
+        // The first reason stays: later ones mostly follow from it.
         if span.status == SpanStatus::Unset {
             span.status = SpanStatus::Failed(why.to_owned());
             span.say("error.type", why);
@@ -624,6 +632,7 @@ impl RunSpans {
 
     fn close(&mut self, index: Index, at: Timestamp) {
         let span = &mut self.spans[index];
+        // A clock that was set back must not end a span before its beginning.
         span.end = at.max(span.start);
         self.open.retain(|open| *open != index);
     }

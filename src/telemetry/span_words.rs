@@ -47,6 +47,7 @@ pub fn shown_command(command: &str) -> String {
 
 /// Returns who offers a model, as `gen_ai.provider.name` knows them; none for a name that does not tell.
 pub fn provider_of(model: &str) -> Option<&'static str> {
+    // Gateways write the names of vendors in front, as in `anthropic/claude-opus`.
     let name = model.rsplit('/').next().unwrap_or(model);
     let begins = |word: &str| name.starts_with(word);
     if begins("claude") {

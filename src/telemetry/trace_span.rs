@@ -36,6 +36,7 @@ impl From<String> for AttributeValue {
 
 impl From<u64> for AttributeValue {
     fn from(number: u64) -> Self {
+        // OTLP has no larger whole number.
         Self::Whole(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }

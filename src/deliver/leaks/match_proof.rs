@@ -109,6 +109,7 @@ const EXAMPLES: [&str; 6] = ["example", "xxxxx", "placeholder", "redacted", "you
 /// Tells whether a value does not look like an example: no such word in it, and its signs are not always the same ones.
 pub(super) fn is_plausible(value: &[u8]) -> bool {
     let text = String::from_utf8_lossy(value).to_ascii_lowercase();
+    // The end alone, because many tokens begin with a fixed text.
     let end = &value[value.len().saturating_sub(20)..];
     let mut signs = end.to_vec();
     signs.sort_unstable();
@@ -240,6 +241,7 @@ fn is_encoded_key(value: &[u8]) -> bool {
 
 fn is_login(value: &[u8]) -> bool {
     let Ok(decoded) = BASE64_STANDARD.decode(value) else { return false };
+    // Of several colons the first: a name in a Basic header has none, and a password may.
     let colon = decoded.iter().position(|byte| *byte == b':');
     let is_text = decoded.iter().all(|byte| (b' '..=b'~').contains(byte) && *byte != b' ');
     // A host that is not an example, so that the password alone decides.
