@@ -1,6 +1,6 @@
 //! Chooses from what was found: of each purpose, what the first place says that says anything about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
@@ -331,8 +331,7 @@ pub fn loops(repository: &Repository, mends: bool) -> Planned {
 /// Returns the packages with checks of their own that nothing at the top calls.
 fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<UnusedPackage> {
     let is_called = |package: &str| whole.checks.iter().any(|check| check.finding.directory == package);
-    let mut packages: Vec<&str> = repository.paths().filter_map(package).collect();
-    packages.dedup();
+    let packages: BTreeSet<&str> = repository.paths().filter_map(package).collect();
     // What a workspace calls for all its packages is seen at the top.
     let is_workspace = repository.has("pnpm-workspace.yaml")
         || ["package.json", "Cargo.toml"].iter().any(|file| {
@@ -356,7 +355,7 @@ fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<UnusedPackage> 
 fn packages(repository: &Repository, mends: bool) -> Planned {
     let mut groups: Vec<(Plan, Vec<String>)> = Vec::new();
     let mut left_out = Vec::new();
-    let mut known = std::collections::BTreeSet::new();
+    let mut known = BTreeSet::new();
     for package in repository.paths().filter_map(package).filter(|package| known.insert(*package)) {
         if !is_plain(package) {
             let why = "its name has characters that a loop's parameter and a workflow cannot hold";

@@ -654,9 +654,11 @@ impl Workflow<'_> {
         for job in lined_yaml::entries(Some(root)) {
             let place = JobPlace { name: &job.key, ..JobPlace::default() };
             let (before, script) = (job.value.get("before_script"), job.value.get("script"));
+            // One shell runs all of them, so that a `cd` holds for those behind it.
+            let mut directory = String::new();
             for script in [before, script] {
                 for node in lined_yaml::items(script).iter().chain(script) {
-                    self.script(node, &place, "", contents);
+                    self.script(node, &place, &mut directory, contents);
                 }
             }
         }
@@ -682,8 +684,8 @@ impl Workflow<'_> {
         if let Some(script) = step.get("run") {
             for place in place.of_each_place(self.repository, lined_yaml::text(Some(script))) {
                 // Where only the job knows the directory, what is run there is not for any other.
-                if let Some(directory) = place.known_directory() {
-                    self.script(script, &place, &directory, contents);
+                if let Some(mut directory) = place.known_directory() {
+                    self.script(script, &place, &mut directory, contents);
                 }
             }
         }
@@ -733,7 +735,7 @@ impl Workflow<'_> {
         let Some(directory) = place.known_directory() else { return };
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
         {
-            self.script(script, place, &directory, contents);
+            self.script(script, place, &mut directory.clone(), contents);
         }
         let is_gate = |tool: &&Tool| {
             tool.gates.iter().all(|(input, value)| {
@@ -755,20 +757,26 @@ impl Workflow<'_> {
         Evidence { file: self.path.to_owned(), line, task: None }
     }
 
-    fn script(&self, node: &Node, place: &JobPlace<'_>, directory: &str, contents: &mut CiContents) {
+    /// Notes the commands of a script that begins in a directory, which is then the one in which it ends.
+    fn script(&self, node: &Node, place: &JobPlace<'_>, directory: &mut String, contents: &mut CiContents) {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
-        let mut directory = directory.to_owned();
         let mut place = place.clone();
         for (at, line) in logical_lines(script) {
             place.is_accompanied |= goes_on_beside(&line);
-            let line = whole_line(without_reporter(&place.with_values(&line, &directory)));
+            let line = whole_line(without_reporter(&place.with_values(&line, directory)));
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What is indented stands in a condition or a loop.
                 if line.starts_with([' ', '\t']) {
                     continue;
                 }
-                let Some(commands) = understood_commands(&line) else { continue };
-                self.line(&commands, &mut directory, &place, &self.evidence(node, at), contents);
+                let Some(commands) = understood_commands(&line) else {
+                    if matches!(first_word(&line), "cd" | "pushd") {
+                        // Behind it, only the job knows where it is.
+                        OUTSIDE.clone_into(directory);
+                    }
+                    continue;
+                };
+                self.line(&commands, directory, &place, &self.evidence(node, at), contents);
             }
         }
     }
@@ -782,17 +790,14 @@ impl Workflow<'_> {
         evidence: &Evidence,
         contents: &mut CiContents,
     ) {
-        let mut within = directory.clone();
         let mut needs_others = place.is_accompanied;
         for part in commands {
+            // The shell stays there, also for the lines behind this one.
             if let Some(below) = part.strip_prefix("cd ") {
-                within = joined(&within, below.trim());
-                if commands.len() == 1 {
-                    directory.clone_from(&within);
-                }
+                *directory = joined(directory, below.trim());
                 continue;
             }
-            let Some(inside) = place.checkouts.inside(&within) else { continue };
+            let Some(inside) = place.checkouts.inside(directory) else { continue };
             // `time` only measures, and a run records by itself how long an action took.
             let command = part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned();
             let is_known = makes_ready(&command) || recognise_line(&command).is_some();
@@ -1025,13 +1030,16 @@ fn asks_for_toolchain(command: &str) -> bool {
     matches!(words(command).as_slice(), ["cargo", toolchain, ..] if is_version(toolchain))
 }
 
-/// Joins directories without leaving the repository; one that does stays as nothing that is there.
+/// A place that is no part of the repository.
+const OUTSIDE: &str = "..";
+
+/// Joins directories; what leads out of the repository stays outside.
 fn joined(above: &str, below: &str) -> String {
     let mut parts: Vec<&str> = above.split('/').filter(|part| !part.is_empty()).collect();
     for part in below.trim_matches(['"', '\'']).split('/') {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
+            OUTSIDE if parts.last().is_some_and(|last| *last != OUTSIDE) => drop(parts.pop()),
             part => parts.push(part),
         }
     }
@@ -1041,6 +1049,19 @@ fn joined(above: &str, below: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_outside_is_no_place_of_the_repository() {
+        for (above, below, expected) in [
+            ("", "a/./b/", "a/b"),
+            ("a/b", "..", "a"),
+            ("a", "../../x", "../x"),
+            ("", "../../x/..", "../.."),
+            ("..", "x", "../x"),
+        ] {
+            assert_eq!(joined(above, below), expected, "{above} and {below}");
+        }
+    }
 
     #[test]
     fn the_shell_puts_in_what_a_step_sets() {

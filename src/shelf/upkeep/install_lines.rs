@@ -63,6 +63,7 @@ pub(super) fn is_install(command: &str) -> bool {
         };
         matches!(*name, "deps" | "install" | "setup" | "install-dev" | "dev-install" | "bootstrap")
     });
+    // `yarn` alone is `yarn install`.
     command == "yarn" || by_task || INSTALLS.iter().any(begins)
 }
 

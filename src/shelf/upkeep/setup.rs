@@ -264,6 +264,7 @@ impl SetUpPlace<'_> {
         let is_named =
             self.locked().text("package.json").is_some_and(|text| text.contains("\"packageManager\""));
         let version = self.of_ci(PNPM.name, "version").unwrap_or_else(|| "latest".to_owned());
+        // The action fails where a version is given beside `packageManager`.
         action(&PNPM, if is_named { Vec::new() } else { vec![("version", version)] })
     }
 

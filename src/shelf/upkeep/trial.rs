@@ -44,21 +44,29 @@ impl Tried {
     }
 }
 
+/// What tells checks apart. Packages of several groups call the same command in the same directory below them, and only the file that
+/// says so is another one.
+type TriedCheck = (String, String, String);
+
+fn tried_check(finding: &Finding) -> TriedCheck {
+    (finding.evidence.file.clone(), finding.directory.clone(), finding.command.clone())
+}
+
 /// The result of each check that was tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trials {
-    tried: BTreeMap<(String, String), Tried>,
+    tried: BTreeMap<TriedCheck, Tried>,
 }
 
 impl Trials {
     /// Notes the result of a check.
     pub fn note(&mut self, finding: &Finding, tried: Tried) {
-        self.tried.insert((finding.directory.clone(), finding.command.clone()), tried);
+        self.tried.insert(tried_check(finding), tried);
     }
 
     /// Returns the result of a check, if it was tried.
     pub fn of(&self, finding: &Finding) -> Option<&Tried> {
-        self.tried.get(&(finding.directory.clone(), finding.command.clone()))
+        self.tried.get(&tried_check(finding))
     }
 
     /// Returns how long all of them took together.

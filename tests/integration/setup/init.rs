@@ -713,6 +713,24 @@ fn a_check_is_tried_in_a_copy() {
 }
 
 #[test]
+fn the_same_command_is_tried_in_each_group_of_packages() {
+    let project = project(&[
+        ("a/package.json", "{}\n"),
+        ("a/Makefile", "test:\n\t@true\n"),
+        ("b/package.json", "{}\n"),
+        ("b/Makefile", "lint:\n\t@true\ntest:\n\t@false\n"),
+    ]);
+    git(&project, &["add", "-A"]);
+    let ran = project.run(&["init", "--json", "--try"]).code(0);
+    let begun: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let exits = |at: usize| {
+        let states = begun["loops"][at]["states"].as_array().unwrap();
+        states.iter().map(|state| state["tried"]["exit"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((exits(0), exits(1)), (vec![0], vec![0, 2]), "{begun}");
+}
+
+#[test]
 fn where_no_toolchain_is_installed_what_is_missing_is_named_once() {
     let project = project(&[
         ("composer.json", "{\"scripts\": {\"lint\": \"x\", \"test\": \"y\"}}"),

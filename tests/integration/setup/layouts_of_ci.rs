@@ -645,6 +645,29 @@ const LAYOUTS: &[Layout] = &[
         ],
     ),
     (
+        "a shell that has gone elsewhere",
+        &[
+            ("api/go.mod", "module api\n"),
+            ("api/sub/x.go", "package sub\n"),
+            ("web/x.rs", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          cd api && go vet ./...\n          go test ./...\n          cd ../web\n          cargo fmt --check\n          cd \"$ELSEWHERE\"\n          cargo clippy\n",
+            ),
+            (
+                ".gitlab-ci.yml",
+                "all:\n  before_script:\n    - cd api\n  script:\n    - cd sub\n    - go build ./...\n    - staticcheck ./...\n",
+            ),
+        ],
+        &[
+            ("lint_api", "go vet ./...", ".github/workflows/ci.yml:7", ""),
+            ("lint_api_sub", "staticcheck ./...", ".gitlab-ci.yml:7", ""),
+            ("format", "cargo fmt --check", ".github/workflows/ci.yml:10", ""),
+            ("build", "go build ./...", ".gitlab-ci.yml:6", ""),
+            ("test", "go test ./...", ".github/workflows/ci.yml:8", ""),
+        ],
+    ),
+    (
         "a workflow that others call, with what each of them gives it",
         &[
             (
