@@ -89,30 +89,88 @@ fn reached(machine: &Machine, further: impl Iterator<Item = (Target, Target)>) -
 
 /// Returns the steps with work that may come again without another one working in between.
 pub(super) fn repeating(machine: &Machine) -> BTreeSet<StepId> {
-    let works = |id: StepId| machine.step(id).action.is_some();
-    let edges: Vec<(Target, Target)> = edges(machine).into_iter().map(|edge| (edge.from, edge.to)).collect();
-    let next = |id: StepId| {
-        let out = edges.iter().filter(move |(from, _)| *from == Target::Step(id));
-        out.filter_map(|(_, to)| match to {
-            Target::Step(to) => Some(*to),
-            Target::End(_) => None,
-        })
-    };
-    let comes_again = |id: &StepId| {
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<StepId> = next(*id).collect();
-        while let Some(at) = open.pop() {
-            if at == *id {
-                return true;
-            }
-            // Only states without work are passed through: with another one in between, the first does not come again by itself.
-            if !works(at) && seen.insert(at) {
-                open.extend(next(at));
+    let works: Vec<bool> = machine.steps().map(|(_, step)| step.action.is_some()).collect();
+    let mut next = vec![Vec::new(); works.len()];
+    for edge in edges(machine) {
+        if let (Target::Step(StepId(from)), Target::Step(StepId(to))) = (edge.from, edge.to) {
+            next[from].push(to);
+        }
+    }
+    come_again(&next, &works).into_iter().map(StepId).collect()
+}
+
+/// Returns the nodes that work and that a way leads back to on which no other one works.
+fn come_again(next: &[Vec<usize>], works: &[bool]) -> BTreeSet<usize> {
+    let idle = |from: usize| next[from].iter().copied().filter(|to| !works[*to]);
+    let between: Vec<Vec<usize>> =
+        (0..next.len()).map(|node| if works[node] { Vec::new() } else { idle(node).collect() }).collect();
+    let parts = parts(&between);
+    // What an idle node leads to is known before the node itself: later parts come first.
+    let mut idle_nodes: Vec<usize> = (0..next.len()).filter(|node| !works[*node]).collect();
+    idle_nodes.sort_by_key(|node| std::cmp::Reverse(parts[*node]));
+    let working: Vec<usize> = (0..next.len()).filter(|node| works[*node]).collect();
+    let mut found = BTreeSet::new();
+    // One walk over all idle nodes is for as many of those that work as a number has bits.
+    for some in working.chunks(64) {
+        // Which of them come next to work after a node of a part, or are the part themselves.
+        let mut ahead = vec![0_u64; next.len()];
+        for (bit, node) in some.iter().enumerate() {
+            ahead[parts[*node]] = 1 << bit;
+        }
+        for node in &idle_nodes {
+            ahead[parts[*node]] |= all_ahead(&next[*node], &parts, &ahead);
+        }
+        let again = some.iter().enumerate();
+        let again = again.filter(|(bit, node)| all_ahead(&next[**node], &parts, &ahead) & (1 << bit) != 0);
+        found.extend(again.map(|(_, node)| *node));
+    }
+    found
+}
+
+fn all_ahead(next: &[usize], parts: &[usize], ahead: &[u64]) -> u64 {
+    next.iter().fold(0, |all, to| all | ahead[parts[*to]])
+}
+
+/// Tells for each node the strongly connected part that it is in. Ways from one part to another lead to a later one.
+pub(super) fn parts(next: &[Vec<usize>]) -> Vec<usize> {
+    // Kosaraju's two walks, with stacks of our own: recursion would be as deep as the loop has
+    // states.
+    let mut order = Vec::with_capacity(next.len());
+    let mut seen = vec![false; next.len()];
+    for start in 0..next.len() {
+        if std::mem::replace(&mut seen[start], true) {
+            continue;
+        }
+        let mut open = vec![(start, 0)];
+        while let Some((node, at)) = open.pop() {
+            match next[node].get(at) {
+                Some(to) => {
+                    open.push((node, at + 1));
+                    if !std::mem::replace(&mut seen[*to], true) {
+                        open.push((*to, 0));
+                    }
+                }
+                None => order.push(node),
             }
         }
-        false
-    };
-    machine.steps().map(|(id, _)| id).filter(|id| works(*id)).filter(comes_again).collect()
+    }
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); next.len()];
+    for (from, next) in next.iter().enumerate() {
+        for to in next {
+            before[*to].push(from);
+        }
+    }
+    let mut parts = vec![usize::MAX; next.len()];
+    for (part, root) in order.into_iter().rev().enumerate() {
+        let mut open = vec![root];
+        while let Some(node) = open.pop() {
+            if parts[node] == usize::MAX {
+                parts[node] = part;
+                open.extend(before[node].iter().filter(|node| parts[**node] == usize::MAX));
+            }
+        }
+    }
+    parts
 }
 
 /// Returns every target from which an end can be reached.
@@ -145,4 +203,55 @@ fn spread(start: Vec<Target>, pairs: impl Iterator<Item = (Target, Target)>) -> 
         }
     }
     reached
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Walks from every node that works by itself.
+    fn walked(next: &[Vec<usize>], works: &[bool]) -> BTreeSet<usize> {
+        let comes_again = |node: &usize| {
+            let mut seen = BTreeSet::new();
+            let mut open = next[*node].clone();
+            while let Some(at) = open.pop() {
+                if at == *node {
+                    return true;
+                }
+                if !works[at] && seen.insert(at) {
+                    open.extend(&next[at]);
+                }
+            }
+            false
+        };
+        (0..next.len()).filter(|node| works[*node]).filter(comes_again).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_again_is_what_a_walk_from_each_node_finds(
+            works in prop::collection::vec(prop::bool::weighted(0.4), 1..12),
+            ways in prop::collection::vec((0_usize..12, 0_usize..12), 0..24),
+        ) {
+            let mut next = vec![Vec::new(); works.len()];
+            for (from, to) in ways {
+                next[from % works.len()].push(to % works.len());
+            }
+            prop_assert_eq!(come_again(&next, &works), walked(&next, &works));
+        }
+    }
+
+    #[test]
+    fn more_nodes_come_again_than_a_number_has_bits() {
+        // 150 that work lead into a chain, the end of which leads back to every third of them.
+        let works: Vec<bool> = (0..300).map(|node| node < 150).collect();
+        let mut next: Vec<Vec<usize>> =
+            (0..300).map(|node| vec![if node < 150 { 150 } else { node + 1 }]).collect();
+        next[299] = (0..150).step_by(3).collect();
+        let found = come_again(&next, &works);
+        assert!(found.iter().copied().eq((0..150).step_by(3)), "{found:?}");
+        assert_eq!(found, walked(&next, &works));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::machine::graph::{parts, targets};
 use crate::machine::routing::{Move, in_a_stall, moves};
 use crate::machine::{EndId, Machine, StepId, Target};
 
@@ -78,7 +79,7 @@ impl FlowGraph {
 
     pub(super) fn new(machine: &Machine, moves: &[Vec<Move>]) -> Self {
         let steps = machine.steps().len();
-        let mut nodes: Vec<Target> = crate::machine::graph::targets(machine).collect();
+        let mut nodes: Vec<Target> = targets(machine).collect();
         let index = |target: Target| match target {
             Target::Step(StepId(id)) => id,
             Target::End(EndId(id)) => steps + id,
@@ -90,7 +91,7 @@ impl FlowGraph {
             let again = machine.maintain.map(|_| end.on_maintain.unwrap_or(machine.initial));
             again.map(index).into_iter().collect::<Vec<_>>()
         }));
-        let parts = components(&next);
+        let parts = parts(&next);
         let limits = machine.limits;
         let mut again = vec![Vec::new(); steps];
         if let Some(handler) = limits.iterations.handler {
@@ -250,46 +251,4 @@ fn copy(nodes: &mut Vec<Target>, next: &mut Vec<Vec<usize>>, target: Target, aft
     nodes.push(target);
     next.push(after);
     nodes.len() - 1
-}
-
-/// Tells for each node the strongly connected part that it is in.
-fn components(next: &[Vec<usize>]) -> Vec<usize> {
-    // Kosaraju's two walks, with stacks of our own: recursion would be as deep as the loop has
-    // states.
-    let mut order = Vec::with_capacity(next.len());
-    let mut seen = vec![false; next.len()];
-    for start in 0..next.len() {
-        if std::mem::replace(&mut seen[start], true) {
-            continue;
-        }
-        let mut open = vec![(start, 0)];
-        while let Some((node, at)) = open.pop() {
-            match next[node].get(at) {
-                Some(to) => {
-                    open.push((node, at + 1));
-                    if !std::mem::replace(&mut seen[*to], true) {
-                        open.push((*to, 0));
-                    }
-                }
-                None => order.push(node),
-            }
-        }
-    }
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); next.len()];
-    for (from, next) in next.iter().enumerate() {
-        for to in next {
-            before[*to].push(from);
-        }
-    }
-    let mut parts = vec![usize::MAX; next.len()];
-    for root in order.into_iter().rev() {
-        let mut open = vec![root];
-        while let Some(node) = open.pop() {
-            if parts[node] == usize::MAX {
-                parts[node] = root;
-                open.extend(before[node].iter().filter(|node| parts[**node] == usize::MAX));
-            }
-        }
-    }
-    parts
 }
