@@ -241,12 +241,13 @@ pub fn is_sandboxed(path: &str) -> bool {
 }
 
 /// Where a path is named in the table with a `*`, the names that tools look for.
-const WILD: [(&str, &[&str]); 5] = [
+const WILD: [(&str, &[&str]); 6] = [
     (".gitlab-ci*", &[".gitlab-ci.yml"]),
     (".devcontainer*", &[".devcontainer", ".devcontainer.json"]),
     (".cargo/config*", &[".cargo/config.toml", ".cargo/config"]),
     (".pre-commit-config.y*ml", &[".pre-commit-config.yaml", ".pre-commit-config.yml"]),
     ("lefthook.y*ml", &["lefthook.yml", "lefthook.yaml"]),
+    (".lefthook.y*ml", &[".lefthook.yml", ".lefthook.yaml"]),
 ];
 
 /// Returns the paths at the root of a working tree that sandboxed actions must not make either.
@@ -373,6 +374,25 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), count);
         assert!(all.iter().all(|path| path.matches('*').count() <= 1 && !path.ends_with('/')));
+    }
+
+    #[test]
+    fn a_name_with_a_star_says_what_tools_look_for() {
+        let sandboxed = PROTECTED_PATHS.iter().filter(|row| row.is_sandboxed);
+        let wild: Vec<&str> =
+            sandboxed.flat_map(|row| row.paths.iter().copied()).filter(|path| path.contains('*')).collect();
+        for path in &wild {
+            assert!(WILD.iter().any(|(known, names)| known == path && !names.is_empty()), "{path}");
+        }
+        for (known, names) in WILD {
+            assert!(wild.contains(&known), "{known}");
+            assert!(
+                names.iter().all(|name| begins_with(&[name], known, true) || name.contains('/')),
+                "{known}"
+            );
+        }
+        assert!(sandboxed_at_root().any(|path| path == ".lefthook.yml"));
+        assert!(sandboxed_at_root().all(is_sandboxed));
     }
 
     #[test]
