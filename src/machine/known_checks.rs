@@ -42,6 +42,22 @@ const OF_GIT: [&str; 16] = [
     "revert",
 ];
 
+/// Options of git itself whose value is the next word.
+const WITH_A_VALUE: [&str; 8] = [
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--super-prefix",
+    "--config-env",
+    "--attr-source",
+];
+
+/// Letters of sed and perl behind which a word goes on with a value.
+const OF_SED: &str = "efl";
+const OF_PERL: &str = "eEIMmxFDdCV";
+
 /// Tells whether a text itself says that it writes files, whatever the programs do that it runs: what it says may then be
 /// about a tree that is not there any more when it ends.
 pub fn writes(text: &str) -> bool {
@@ -62,16 +78,35 @@ fn command_writes(command: &SimpleCommand) -> bool {
     // A word that is put together in the run has no value here, and an empty one matches no program.
     let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("")).collect();
     match words.as_slice() {
-        ["git", rest @ ..] => {
-            rest.iter().find(|word| !word.starts_with('-')).is_some_and(|word| OF_GIT.contains(word))
+        ["git", rest @ ..] => git_subcommand(rest).is_some_and(|word| OF_GIT.contains(&word)),
+        ["sed", rest @ ..] => {
+            rest.iter().any(|word| word.starts_with("--in-place") || has_switch(word, 'i', OF_SED))
         }
-        ["sed" | "perl", rest @ ..] => {
-            // `-i` may have a suffix for a backup behind it.
-            rest.iter().any(|word| word.starts_with("-i") || word.starts_with("--in-place"))
-        }
+        ["perl", rest @ ..] => rest.iter().any(|word| has_switch(word, 'i', OF_PERL)),
         [program, ..] => WRITERS.contains(program),
         [] => false,
     }
+}
+
+/// Returns the subcommand of a call of git: the first word that is neither an option nor the value of one.
+fn git_subcommand<'w>(words: &[&'w str]) -> Option<&'w str> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') {
+            return Some(word);
+        }
+        if WITH_A_VALUE.contains(word) {
+            words.next();
+        }
+    }
+    None
+}
+
+/// Tells whether a word has a switch of one letter, alone or behind others: `-i`, `-i.bak`, `-pi`. What follows a letter
+/// that takes a value is that value.
+fn has_switch(word: &str, switch: char, with_a_value: &str) -> bool {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or("");
+    letters.chars().take_while(|letter| !with_a_value.contains(*letter)).any(|letter| letter == switch)
 }
 
 #[cfg(test)]
@@ -88,6 +123,14 @@ mod tests {
             "sed -i s/a/b/ x",
             "(cd x && rm -r y)",
             "a &>> log",
+            "sed -Ei s/a/b/ x",
+            "sed -ni.bak p x",
+            "perl -pi -e s/a/b/ x",
+            "perl -0777pi.bak -e s/a/b/ x",
+            "git -C sub stash",
+            "git -C \"$DIR\" checkout .",
+            "git -c user.name=a --no-pager commit -qm b",
+            "git --git-dir .git --work-tree=. reset --hard",
         ] {
             assert!(writes(text), "{text}");
         }
@@ -99,6 +142,13 @@ mod tests {
             "git diff --exit-code",
             "echo 'a > b'",
             "sed s/a/b/ x",
+            "sed -nf print.sed x",
+            "sed -es/i/j/ x",
+            "perl -ne 'print if /i/' x",
+            "perl -Mstrict -MFile::Find -Ilib x.pl",
+            "git -C stash status",
+            "git -c core.pager=clean log",
+            "git log stash",
             "[ 1 -gt 0 ]",
             "a >&2",
         ] {
