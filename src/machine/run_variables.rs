@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use indexmap::IndexSet;
 use serde_json::{Map, Value, json};
 
 use super::Machine;
@@ -180,8 +181,7 @@ fn missing_inputs(machine: &Machine, context: &Map<String, Value>) -> Vec<Contex
         None | Some(Value::Null) => true,
         Some(value) => value == "",
     };
-    let mut names: Vec<_> = required.chain(&machine.required_inputs).filter(|name| is_empty(name)).collect();
-    names.dedup();
+    let names: IndexSet<_> = required.chain(&machine.required_inputs).filter(|name| is_empty(name)).collect();
     names.into_iter().map(|name| ContextError::Required(name.to_string())).collect()
 }
 
@@ -341,6 +341,18 @@ mod tests {
         let next = |index: usize| format!("${{context.v{}}}", index - 1).repeat(times);
         let values = (1..length).map(|index| format!("  v{index}: '{}'\n", next(index)));
         std::iter::once("  v0: x\n".to_owned()).chain(values).collect()
+    }
+
+    #[test]
+    fn an_input_that_is_asked_for_twice_is_missed_once() {
+        let text = "name: demo\ninitial: done\nrequired_inputs: [a]\nparameters:
+  a: {type: string, required: true}\n  b: {type: string, required: true}
+states:\n  done: {terminal: true}\n";
+        let loaded = load::decode("demo.yaml", text, String::new()).unwrap();
+        let machine = compile(&loaded.definition).0.unwrap();
+        let errors = resolve(&machine, &Given::default(), &BTreeMap::new()).unwrap_err();
+        let required = |name: &str| ContextError::Required(name.to_owned());
+        assert_eq!(errors, [required("a"), required("b")]);
     }
 
     #[test]
