@@ -248,8 +248,7 @@ pub(super) struct ChainFlags {
 }
 
 impl ChainFlags {
-    /// The default of `--max-resumes`.
-    // Runs that hand off again and again would otherwise start runs of the workflow for ever.
+    /// The default of `--max-chain`.
     pub(super) const MAX: u32 = 10;
 }
 
