@@ -70,7 +70,8 @@ impl ModelPrice {
         let known = TABLE.models.get(undated(model));
         let is_dearer = match known {
             Some(known) => known.usual.written > known.usual.input,
-            None => model.contains("claude"),
+            // What is not known counts at the dearer side: a cap may be reached too early, and is never passed.
+            None => true,
         };
         let times = |factor| Dollars::per_token(if is_dearer { input * factor } else { input });
         let usual = Rates {
@@ -267,6 +268,22 @@ mod tests {
         for model in ["gpt-5", "mine", "gpt-5-2025-08-07"] {
             assert_eq!(list.find(model).unwrap().of(&counts), Dollars::spent(3.0));
         }
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_model_counts_at_the_dearer_side() {
+        let price = GivenPrice { input: 1.0, output: 2.0 };
+        let most = |model: &str, cache| {
+            let list = PriceList::new([(model.to_owned(), price)]);
+            list.find(model).unwrap().at_most(1_000_000, 0, cache)
+        };
+        for model in ["mine", "gpt-99-sol", "claude-opus-99"] {
+            assert_eq!(most(model, CacheUse::None), Dollars::spent(1.0), "{model}");
+            assert_eq!(most(model, CacheUse::Minutes), Dollars::spent(1.25), "{model}");
+            assert_eq!(most(model, CacheUse::Hour), Dollars::spent(2.0), "{model}");
+        }
+        // The table knows that what it writes to a cache costs no more.
+        assert_eq!(most("gpt-5", CacheUse::Minutes), Dollars::spent(1.0));
     }
 
     #[test]
