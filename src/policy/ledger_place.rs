@@ -22,12 +22,12 @@ pub enum LedgerPlace {
 impl LedgerPlace {
     /// Reads a place as it is written; nothing where it is neither.
     ///
-    /// A password in an address is refused: a policy is shown, and written into journals.
+    /// A credential in an address is refused: a policy is shown, and written into journals.
     pub fn parse(written: &str) -> Option<Self> {
         let is_plain = |text: &str| {
             !text.is_empty()
                 && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-                && !has_password(text)
+                && !has_credential(text)
         };
         if written == "git" {
             return Some(Self::Git(None));
@@ -50,9 +50,12 @@ impl LedgerPlace {
     }
 }
 
-fn has_password(address: &str) -> bool {
-    let server = address.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
-    server.and_then(|server| server.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+fn has_credential(address: &str) -> bool {
+    let Some((scheme, rest)) = address.split_once("://") else { return false };
+    let server = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let Some((user, _)) = server.rsplit_once('@') else { return false };
+    // Only SSH needs a name, which tells nothing. Elsewhere a token may stand alone in its place, and looks like a name.
+    user.contains(':') || !matches!(scheme, "ssh" | "git+ssh" | "ssh+git")
 }
 
 impl fmt::Display for LedgerPlace {
@@ -72,7 +75,9 @@ impl Decode for LedgerPlace {
         if place.is_none() {
             let message = format!("`{}` is not a valid place of a ledger", one_line(written, 80));
             let finding = Diagnostic::error("policy", FindingPlace::Value(path.clone()), message);
-            out.push(finding.help("write `git`, `git=REMOTE` or an `https://` address"));
+            out.push(finding.help(
+                "write `git`, `git=REMOTE` or an `https://` address, without a name or a password in it",
+            ));
         }
         place
     }
@@ -88,9 +93,16 @@ mod tests {
 
     #[test]
     fn a_ledger_is_on_a_branch_or_at_an_address() {
-        for written in
-            ["git", "git=origin", "git=https://example.com/o/ledger.git", "https://example.com/l?x=1"]
-        {
+        for written in [
+            "git",
+            "git=origin",
+            "git=https://example.com/o/ledger.git",
+            "git=https://example.com/o@2/ledger.git",
+            "git=ssh://git@example.com/o/ledger.git",
+            "git=git@example.com:o/ledger.git",
+            "https://example.com/l?x=1",
+            "https://example.com/l?by=me@example.com",
+        ] {
             assert_eq!(LedgerPlace::parse(written).unwrap().to_string(), written);
         }
         for none in [
@@ -101,6 +113,10 @@ mod tests {
             "git=a b",
             "git=https://me:word@example.com/o/l",
             "https://me:word@example.com/",
+            // A token stands alone where others have their name.
+            "git=https://ghp_0123456789@github.com/o/l",
+            "git=ssh://me:word@example.com/o/l",
+            "https://ghp_0123456789@example.com/",
             "http://example.com/",
             "ftp://x/",
             "/srv/ledger",
