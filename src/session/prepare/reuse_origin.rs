@@ -8,6 +8,7 @@ use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::git::call::Call;
 use crate::git::runner::Git;
+use crate::process::address::without_credential;
 use crate::reuse::origin::{OriginEvent, RunOrigin};
 
 /// Variables by which CI systems name the repository, each in its own way.
@@ -44,8 +45,7 @@ impl OriginQuestion {
         let job = WorkflowJob::read(env);
         let (event, branch) = if in_ci { of_job(&job, session) } else { (OriginEvent::Local, None) };
         let of_github = || Some(format!("{}/{}", job.server_url.as_deref()?, job.repository.as_deref()?));
-        let of_others = || REPOSITORIES.iter().find_map(|name| session.env.get(name).map(without_password));
-        let named = if in_ci { of_github().or_else(of_others) } else { None };
+        let named = if in_ci { of_github().or_else(|| of_others(env)) } else { None };
         let repository = named.map_or_else(
             || {
                 let git = git.clone();
@@ -108,12 +108,9 @@ fn of_job(job: &WorkflowJob, session: &Session<'_>) -> (OriginEvent, Option<Stri
     }
 }
 
-/// Leaves out of an address what stands before its host.
-fn without_password(address: &str) -> String {
-    match address.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1))) {
-        Some((scheme, rest)) => format!("{scheme}://{rest}"),
-        None => address.to_owned(),
-    }
+/// Returns how a CI system other than GitHub names the repository.
+fn of_others(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    REPOSITORIES.iter().find_map(|name| env(name)).map(|address| without_credential(&address))
 }
 
 /// Returns the first commit of the history, by which a repository is known wherever it lies; nothing in a shallow clone,
@@ -130,4 +127,24 @@ fn first_commit(git: &Git) -> Option<String> {
     }
     let first = first.ok()?;
     Some(first.lines().last()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_named_by_all_of_its_address_but_the_credential() {
+        for (address, named) in [
+            ("https://x.org/o/r", "https://x.org/o/r"),
+            ("https://me:geheim@x.org/o/r", "https://x.org/o/r"),
+            ("https://me:ge@heim@x.org/o/r", "https://x.org/o/r"),
+            ("https://x.org/o@2/r", "https://x.org/o@2/r"),
+            ("https://me:geheim@x.org/o@2/r", "https://x.org/o@2/r"),
+            ("git@x.org:o/r", "git@x.org:o/r"),
+        ] {
+            let env = |name: &str| (name == "BUILDKITE_REPO").then(|| address.to_owned());
+            assert_eq!(of_others(&env).as_deref(), Some(named));
+        }
+    }
 }
