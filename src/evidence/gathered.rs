@@ -81,7 +81,13 @@ impl GatheredEvidence {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let unread = |error: &std::io::Error| Error::refused(format!("{}: {error}", directory.display()));
         let mut entries: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(directory).map_err(|error| unread(&error))?.take(MOST_FILES) {
+        for entry in fs::read_dir(directory).map_err(|error| unread(&error))? {
+            if entries.len() == MOST_FILES {
+                // Which ones come first is the file system's choice, and what proves something may be among the others.
+                let message = format!("{} has more than {MOST_FILES} files", directory.display());
+                return Err(Error::refused(message)
+                    .with_hint("put what is to be checked into a directory of its own, or name the bundle"));
+            }
             entries.push(entry.map_err(|error| unread(&error))?.path());
         }
         // The order in which a file system lists files differs from machine to machine.
@@ -157,4 +163,25 @@ fn kind_of(path: &Path) -> Result<EvidenceFile, Error> {
     }
     let statement = serde_json::from_value(value).map_err(|error| unread(&error))?;
     Ok(EvidenceFile::Statement(text, statement))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_with_more_files_than_are_looked_at_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let put = |name: &str| drop(std::fs::File::create(place.path().join(name)).unwrap());
+        for number in 1..MOST_FILES {
+            put(&format!("{number}.txt"));
+        }
+        put("run.llz");
+        let mut found = GatheredEvidence::default();
+        found.below(place.path()).unwrap();
+        assert_eq!(found.bundles, [place.path().join("run.llz")]);
+        put("one-more.txt");
+        let error = GatheredEvidence::default().below(place.path()).unwrap_err();
+        assert!(error.message().contains("more than 10000 files"), "{}", error.message());
+    }
 }
