@@ -91,8 +91,8 @@ impl Session<'_> {
                 let shown = format!("cannot read the runs in {}", source.path.display());
                 Error::failed(shown, &error).of_kind(Kind::Refused)
             })?;
-            if !found.is_whole {
-                self.talk.warning(&format!("{} has more runs than are read", source.path.display()));
+            if let Some(unread) = found.unread {
+                self.talk.warning(&unread.sentence(&source.path.display().to_string()));
             }
             for file in &found.files {
                 let named = source.repository.clone().unwrap_or_else(|| repository_of(&path, file));

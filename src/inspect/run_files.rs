@@ -11,7 +11,7 @@ use crate::files::file_name::file_name;
 
 /// How deep runs may lie in the directory that is given, and how many files of theirs are read.
 const MOST_DEPTH: usize = 8;
-pub(crate) const MOST_FILES: usize = 100_000;
+const MOST_FILES: usize = 100_000;
 
 /// The file that `ll-loop deliveries` writes for a board.
 const DELIVERIES: &str = "deliveries.json";
@@ -25,8 +25,29 @@ pub(crate) struct RunFilesFound {
     pub(crate) deliveries: Vec<PathBuf>,
     /// The results of runs and merges, in the same order.
     pub(crate) results: Vec<PathBuf>,
-    /// Whether these are all.
-    pub(crate) is_whole: bool,
+    /// Why these are perhaps not all.
+    pub(crate) unread: Option<UnreadRuns>,
+}
+
+/// What of a directory was not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnreadRuns {
+    /// There are more files than are read.
+    Many,
+    /// Directories lie deeper than is looked.
+    Deep,
+}
+
+impl UnreadRuns {
+    /// Says what a place has that was not looked at.
+    pub(crate) fn sentence(self, shown: &str) -> String {
+        match self {
+            Self::Many => format!("{shown} has more than {MOST_FILES} runs; only those are read"),
+            Self::Deep => {
+                format!("{shown} has directories below the {MOST_DEPTH}th; runs in them are not read")
+            }
+        }
+    }
 }
 
 impl RunFilesFound {
@@ -35,11 +56,9 @@ impl RunFilesFound {
     /// # Errors
     /// It is not there, or cannot be read.
     pub(crate) fn below(path: &Path) -> io::Result<Self> {
-        let mut found =
-            Self { files: Vec::new(), deliveries: Vec::new(), results: Vec::new(), is_whole: true };
+        let mut found = Self { files: Vec::new(), deliveries: Vec::new(), results: Vec::new(), unread: None };
         if fs::metadata(path)?.is_dir() {
-            found.is_whole = found.add_below(path, MOST_DEPTH)?;
-            // A file system lists files in any order, and of two equal copies of a run the first one counts.
+            found.add_below(path, MOST_DEPTH)?;
             found.files.sort();
             found.deliveries.sort();
             found.results.sort();
@@ -51,31 +70,37 @@ impl RunFilesFound {
         Ok(found)
     }
 
-    /// Adds the files with runs below a directory. Tells whether these are all.
-    fn add_below(&mut self, directory: &Path, depth: usize) -> io::Result<bool> {
+    /// Adds the files with runs below a directory, until there are too many.
+    fn add_below(&mut self, directory: &Path, depth: usize) -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let (path, kind) = (entry.path(), entry.file_type()?);
-            if kind.is_dir() && depth > 0 {
-                if !self.add_below(&path, depth - 1)? {
-                    return Ok(false);
+            if kind.is_dir() {
+                match depth.checked_sub(1) {
+                    Some(depth) => self.add_below(&path, depth)?,
+                    // Its siblings are read all the same.
+                    None => self.unread = self.unread.or(Some(UnreadRuns::Deep)),
                 }
-                continue;
+            } else if kind.is_file() && file_name(&path) == RESULT {
+                if self.results.len() == MOST_FILES {
+                    self.unread = Some(UnreadRuns::Many);
+                } else {
+                    self.results.push(path);
+                }
+            } else if kind.is_file() && (is_delivery_list(&path) || is_run(&path)) {
+                if self.files.len() + self.deliveries.len() == MOST_FILES {
+                    self.unread = Some(UnreadRuns::Many);
+                } else if is_delivery_list(&path) {
+                    self.deliveries.push(path);
+                } else {
+                    self.files.push(path);
+                }
             }
-            if kind.is_file() && file_name(&path) == RESULT && self.results.len() < MOST_FILES {
-                self.results.push(path);
-                continue;
+            if self.unread == Some(UnreadRuns::Many) {
+                break;
             }
-            let is_list = is_delivery_list(&path);
-            if !kind.is_file() || !(is_list || is_run(&path)) {
-                continue;
-            }
-            if self.files.len() + self.deliveries.len() == MOST_FILES {
-                return Ok(false);
-            }
-            if is_list { self.deliveries.push(path) } else { self.files.push(path) }
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -97,4 +122,23 @@ fn is_run(path: &Path) -> bool {
 /// Tells whether a file says what became of deliveries, by its name.
 fn is_delivery_list(path: &Path) -> bool {
     is_called(path, DELIVERIES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_too_deep_is_told_of_and_the_rest_is_found() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = (0..MOST_DEPTH).fold(place.path().to_owned(), |path, _| path.join("d"));
+        std::fs::create_dir_all(&directory).unwrap();
+        let run = directory.join("a.llz");
+        std::fs::write(&run, "").unwrap();
+        let found = RunFilesFound::below(place.path()).unwrap();
+        assert_eq!((found.files, found.unread), (vec![run.clone()], None));
+        std::fs::create_dir(directory.join("deeper")).unwrap();
+        let found = RunFilesFound::below(place.path()).unwrap();
+        assert_eq!((found.files, found.unread), (vec![run], Some(UnreadRuns::Deep)));
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::run_files::{MOST_FILES, RunFilesFound, is_journal};
+use super::run_files::{RunFilesFound, is_journal};
 use crate::base::name::LoopName;
 use crate::base::sum::Sum;
 use crate::base::text::one_line;
@@ -146,8 +146,8 @@ fn brought(
         Error::failed(format!("cannot read the runs in {from}"), &error).of_kind(Kind::Refused)
     };
     let found = RunFilesFound::below(&path).map_err(unusable)?;
-    if !found.is_whole {
-        session.talk.warning(&format!("{from} has more than {MOST_FILES} runs; only those are read"));
+    if let Some(unread) = found.unread {
+        session.talk.warning(&unread.sentence(from));
     }
     let mut runs: BTreeMap<String, ForeignRun> = BTreeMap::new();
     for file in &found.files {
