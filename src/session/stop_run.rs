@@ -19,17 +19,23 @@ const AT_ONCE: Duration = Duration::from_secs(7);
 
 /// Asks a run to stop, asks again if it takes too long, and waits for its end.
 pub(crate) fn end(run: &KnownRun) -> Result<(), Error> {
+    let mut pid = None;
     for patience in [GENTLY, AT_ONCE] {
         let Some(live) = ask(run)? else { return Ok(()) };
+        pid = live.record.as_ref().map(|record| record.pid);
         if is_gone_within(run, live, patience)? {
             return Ok(());
         }
     }
-    let pid = run.claim.as_ref().and_then(|claim| claim.record.as_ref()).map(|record| record.pid);
-    let pid = pid.unwrap_or(0);
-    Err(Error::refused(format!("run {} does not end", run.files.instance())).of_kind(Kind::Failed).with_hint(
-        format!("`kill -9 {pid}` ends it, but perhaps not what it started; its journal stays whole"),
-    ))
+    let message = format!("run {} does not end", run.files.instance());
+    Err(Error::refused(message).of_kind(Kind::Failed).with_hint(last_resort(pid)))
+}
+
+/// Says what ends a run that does not end by itself.
+fn last_resort(pid: Option<u32>) -> String {
+    // To the shell's `kill`, 0 is the group of the caller.
+    let pid = pid.filter(|pid| *pid > 0).map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
+    format!("`kill -9 {pid}` ends it, but perhaps not what it started; its journal stays whole")
 }
 
 fn alive(run: &KnownRun) -> Result<Option<Live>, Error> {
@@ -92,5 +98,19 @@ fn is_gone_within(run: &KnownRun, live: Live, patience: Duration) -> Result<bool
         Ok(Ok(_)) => Ok(true),
         Ok(Err(error)) => Err(unseen(&error)),
         Err(_) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_kill_a_process_that_is_not_known() {
+        assert!(last_resort(Some(4711)).starts_with("`kill -9 4711` ends it"));
+        for unknown in [None, Some(0)] {
+            let hint = last_resort(unknown);
+            assert!(hint.starts_with("`kill -9 PID` ends it"), "{hint}");
+        }
     }
 }
