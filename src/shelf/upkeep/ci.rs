@@ -64,6 +64,8 @@ pub(super) struct CiAction {
     pub(super) of_variables: Vec<(String, String)>,
     /// Those that the matrix of the job says, each with the newest of its versions.
     pub(super) of_matrix: Vec<(String, String)>,
+    /// Whether this is all that it is given, and no condition decides whether it is called.
+    pub(super) is_whole: bool,
 }
 
 /// What the workflows of a repository say.
@@ -509,7 +511,7 @@ fn texts_as_called(repository: &Repository, path: &str, root: &Node, all: &[(&st
         lined_yaml::text(job.value.get("uses")) == Some(&local) && !needs_another_event(job.value.get("if"))
     };
     let mut texts: Vec<String> = Vec::new();
-    for given in jobs.filter(is_call).flat_map(|call| given_inputs(&call.value)).take(MOST_CALLS) {
+    for given in jobs.filter(is_call).flat_map(|call| given_inputs(&call.value)) {
         let defaults = defaults.clone().filter_map(|(name, value)| {
             Some((name.clone(), lined_yaml::text(value).filter(|value| is_plain(value))?.to_owned()))
         });
@@ -518,7 +520,7 @@ fn texts_as_called(repository: &Repository, path: &str, root: &Node, all: &[(&st
             text.replace(&format!("${{{{ inputs.{name} }}}}"), &value)
                 .replace(&format!("${{{{inputs.{name}}}}}"), &value)
         });
-        if !texts.contains(&as_called) {
+        if texts.len() < MOST_CALLS && !texts.contains(&as_called) {
             texts.push(as_called);
         }
     }
@@ -721,17 +723,20 @@ impl Workflow<'_> {
             Some(parts) => parts,
             None => return,
         };
-        let (is_all_known, version) = (with.len() == inputs.len(), version.to_owned());
-        let action = CiAction { name: name.to_owned(), version, job, with, of_variables, of_matrix };
+        let (name, version) = (name.to_owned(), version.to_owned());
+        let is_whole = with.len() + of_matrix.len() == inputs.len() && step.get("if").is_none();
+        let action = CiAction { name, version, job, with, of_variables, of_matrix, is_whole };
         if named.starts_with("./") {
             // With only some of its inputs, or without its condition, the action would do something else than in that job.
-            if is_all_known && step.get("if").is_none() {
+            if action.is_whole && action.of_matrix.is_empty() {
                 contents.local_actions.push(action);
             }
             return;
         }
         // What an action sets up holds for the whole job, also where the directory of its commands is unknown.
+        let name = action.name.clone();
         contents.actions.push(action);
+        let name = name.as_str();
         let Some(directory) = place.known_directory() else { return };
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
         {

@@ -138,7 +138,7 @@ fn in_image(does: &SetUp, image: &str) -> Option<String> {
     let pip = if image.starts_with("python") { "pip install" } else { "pipx install" };
     match does {
         SetUp::Run(command) => Some(as_root(&command.replacen("pipx install", pip, 1))),
-        SetUp::LocalAction { .. } => None,
+        SetUp::CopiedAction { .. } => None,
         SetUp::Action { action, with } => match action.name {
             "astral-sh/setup-uv" => Some(format!("{pip} uv")),
             "pnpm/action-setup" => Some("npm install --global pnpm".to_owned()),
@@ -192,7 +192,7 @@ fn image(plan: &Plan, steps: &[SetUpStep]) -> &'static str {
     let of_steps = || {
         let language = |step: &SetUpStep| match &step.does {
             SetUp::Action { action, .. } => language_of(action.name),
-            SetUp::LocalAction { .. } => None,
+            SetUp::CopiedAction { .. } => None,
             SetUp::Run(command) => called(command).into_iter().find_map(language_of),
         };
         steps.iter().find_map(language).and_then(image_of)

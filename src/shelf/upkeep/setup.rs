@@ -34,10 +34,10 @@ pub(super) enum SetUp {
         /// Its inputs.
         with: Vec<(&'static str, String)>,
     },
-    /// Calls an action of the repository itself, as its own workflows do.
-    LocalAction {
-        /// Its directory, `./.github/actions/setup`.
-        path: String,
+    /// Calls an action as the repository's own workflows do.
+    CopiedAction {
+        /// It, `./.github/actions/setup` or `biomejs/setup-biome@v2`.
+        uses: String,
         /// Its inputs.
         with: Vec<(String, String)>,
     },
@@ -56,6 +56,9 @@ pub(super) struct PinnedAction {
 macro_rules! pinned {
     ($($constant:ident = $name:literal, $commit:literal, $tag:literal;)*) => {
         $(pub(super) static $constant: PinnedAction = PinnedAction { name: $name, commit: $commit, tag: $tag };)*
+
+        /// All of them.
+        static KNOWN_ACTIONS: &[&PinnedAction] = &[$(&$constant),*];
     };
 }
 
@@ -180,7 +183,7 @@ pub(super) fn steps(
                 SetUp::Run(command) if is_of_top(command) || command.starts_with("rustup ") => String::new(),
                 SetUp::Run(_) => below.to_owned(),
                 // GitHub heeds `working-directory` only in steps that run a command.
-                SetUp::Action { .. } | SetUp::LocalAction { .. } => String::new(),
+                SetUp::Action { .. } | SetUp::CopiedAction { .. } => String::new(),
             };
             let step = SetUpStep { does, directory };
             if !steps.contains(&step) {
@@ -221,6 +224,7 @@ impl SetUpPlace<'_> {
         steps.extend(self.languages_of_jobs(&steps));
         steps.extend(actions_of_tools(called));
         steps.extend(self.local_actions());
+        steps.extend(self.actions_of_others(called));
         let of_ci = self.installs_of_ci(&languages);
         // Packages of the system come beside what a project depends on; any other line of the job stands for the lock files.
         let is_all = of_ci.iter().any(|command| !command.starts_with("sudo apt"));
@@ -299,8 +303,37 @@ impl SetUpPlace<'_> {
         // The job may have checked such an action out of another repository, which a job of ours does not.
         let steps = meant.filter(|action| self.directory.is_empty() && is_there(&action.name));
         steps
-            .map(|action| SetUp::LocalAction { path: action.name.clone(), with: action.with.clone() })
+            .map(|action| SetUp::CopiedAction { uses: action.name.clone(), with: action.with.clone() })
             .collect()
+    }
+
+    /// Returns the actions by which all jobs of a check set up what is not known here, such as an editor or a formatter. What only some
+    /// of them have, the others do without.
+    fn actions_of_others(&self, called: &[&Finding]) -> Vec<SetUp> {
+        let is_known = |name: &str| KNOWN_ACTIONS.iter().any(|known| known.name == name);
+        let is_set_up = |action: &&CiAction| {
+            let name = after_last(&action.name, &['/']);
+            let is_named = name.split('-').any(|word| word == "setup");
+            is_named && action.is_whole && !is_known(&action.name) && !action.version.is_empty()
+        };
+        let known: Vec<&CiAction> = self.contents.actions.iter().filter(is_set_up).collect();
+        let mut found: Vec<&CiAction> = Vec::new();
+        for check in called.iter().filter(|_| self.directory.is_empty()) {
+            let jobs = jobs(self.contents, &[check]);
+            let is_of = |action: &CiAction, job: &str, name: &str| action.job == job && action.name == name;
+            let is_everywhere =
+                |name: &str| jobs.iter().all(|job| known.iter().any(|one| is_of(one, job, name)));
+            for action in known.iter().filter(|action| jobs.contains(action.job.as_str())) {
+                if is_everywhere(&action.name) && !found.iter().any(|other| other.name == action.name) {
+                    found.push(action);
+                }
+            }
+        }
+        let copied = |action: &CiAction| SetUp::CopiedAction {
+            uses: format!("{}@{}", action.name, action.version),
+            with: action.with.iter().chain(&action.of_matrix).cloned().collect(),
+        };
+        found.into_iter().map(copied).collect()
     }
 
     /// Returns what installs the tools and toolchains of Rust that an action installs in the jobs of these commands.
@@ -828,7 +861,7 @@ pub(super) fn without_image(steps: &mut Vec<SetUpStep>, contents: &CiContents, c
         |name: &str| contents.actions.iter().any(|known| known.job == container.job && known.name == name);
     steps.retain(|step| match &step.does {
         SetUp::Action { action, .. } => is_called(action.name),
-        SetUp::LocalAction { .. } | SetUp::Run(_) => true,
+        SetUp::CopiedAction { .. } | SetUp::Run(_) => true,
     });
 }
 
@@ -898,9 +931,9 @@ fn brought(steps: &[SetUp], program: &str) -> bool {
 fn brings(step: &SetUp, program: &str) -> bool {
     match step {
         // What it installs, its inputs may name.
-        SetUp::LocalAction { path, with } => {
+        SetUp::CopiedAction { uses, with } => {
             let names = |text: &str| text.split(['-', '/', ',', ' ', '_']).any(|word| word == program);
-            names(path) || with.iter().any(|(_, value)| names(value))
+            names(uses) || with.iter().any(|(_, value)| names(value))
         }
         SetUp::Action { action, .. } => match action.name {
             "astral-sh/setup-uv" => matches!(program, "uv" | "uvx"),
@@ -931,13 +964,12 @@ fn action(action: &'static PinnedAction, with: Vec<(&'static str, String)>) -> S
 }
 
 fn go(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let file = place.version_file(&["go.mod", ".go-version"]);
-    let with = match file {
-        Some(file) => ("go-version-file", file),
-        None => (
-            "go-version",
-            place.of_ci("actions/setup-go", "go-version").unwrap_or_else(|| "stable".to_owned()),
-        ),
+    let of_ci = place.of_ci(GO.name, "go-version");
+    // The `go` line of a module is the oldest version that it takes, which may not be one that its CI tries.
+    let with = match (of_ci, place.version_file(&["go.mod", ".go-version"])) {
+        (Some(version), _) => ("go-version", version),
+        (None, Some(file)) => ("go-version-file", file),
+        (None, None) => ("go-version", "stable".to_owned()),
     };
     vec![action(&GO, vec![with])]
 }

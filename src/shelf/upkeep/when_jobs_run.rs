@@ -211,7 +211,7 @@ const SHARES: [&str; 11] = [
 ];
 
 /// Options by which a line of its own does each part of the work.
-const SHARDS: [&str; 2] = ["--total-shards", "--shard-index"];
+const SHARDS: [&str; 3] = ["--total-shards", "--shard-index", "--shard"];
 
 /// Returns a line without the options that only divide the work, where the job computes their values: elsewhere all of it is done.
 pub(super) fn whole_line(line: &str) -> String {
@@ -236,7 +236,7 @@ fn without_absent(line: &str) -> String {
 fn without_number(line: &str, option: &str) -> String {
     let Some((before, behind)) = line.split_once(&format!(" {option}")) else { return line.to_owned() };
     let value = behind.trim_start_matches(['=', ' ']);
-    let rest = value.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = value.trim_start_matches(|c: char| c.is_ascii_digit() || c == '/');
     if value.len() == behind.len() || rest.len() == value.len() {
         return line.to_owned();
     }
@@ -396,6 +396,7 @@ mod tests {
             ("dart test --total-shards 5 --shard-index 0", "dart test"),
             ("dart test --shard-index=4 --total-shards=5 -p vm", "dart test -p vm"),
             ("dart test --shard-index", "dart test --shard-index"),
+            ("jest --shard=2/4 --ci", "jest --ci"),
             ("jest --shard=${{ matrix.shard }}/4", "jest --shard=${{ matrix.shard }}/4"),
         ] {
             assert_eq!(whole_line(line), expected, "{line}");

@@ -235,7 +235,7 @@ impl GithubJob<'_> {
         for step in &self.steps {
             match &step.does {
                 SetUp::Action { action, with } => uses(action, with, out),
-                SetUp::LocalAction { path, with } => uses_local(path, with, out),
+                SetUp::CopiedAction { uses, with } => uses_copied(uses, with, out),
                 SetUp::Run(_) => {}
             }
         }
@@ -264,7 +264,7 @@ impl GithubJob<'_> {
         for step in &self.steps {
             match &step.does {
                 SetUp::Action { action, with } => uses(action, with, out),
-                SetUp::LocalAction { path, with } => uses_local(path, with, out),
+                SetUp::CopiedAction { uses, with } => uses_copied(uses, with, out),
                 SetUp::Run(command) => {
                     // No lock file of the repository has what is not of the repository.
                     let is_npm = ["npm install ", "npm i "].iter().any(|begin| command.starts_with(begin));
@@ -310,9 +310,16 @@ fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String
 }
 
 /// Writes a step that is an action of the repository itself.
-fn uses_local(path: &str, with: &[(String, String)], out: &mut String) {
+fn uses_copied(action: &str, with: &[(String, String)], out: &mut String) {
+    let is_commit =
+        |version: &str| version.len() == 40 && version.bytes().all(|byte| byte.is_ascii_hexdigit());
     // It is called as the repository's own workflows call it.
-    let _ = writeln!(out, "      - uses: {} # zizmor: ignore[self-repository]", value(path));
+    let note = match action.rsplit_once('@') {
+        _ if action.starts_with("./") => " # zizmor: ignore[self-repository]",
+        Some((_, version)) if is_commit(version) => "",
+        Some(_) | None => " # zizmor: ignore[unpinned-uses]",
+    };
+    let _ = writeln!(out, "      - uses: {}{note}", value(action));
     if !with.is_empty() {
         out.push_str("        with:\n");
     }

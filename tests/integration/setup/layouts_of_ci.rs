@@ -648,22 +648,15 @@ const LAYOUTS: &[Layout] = &[
         "a shell that has gone elsewhere",
         &[
             ("api/go.mod", "module api\n"),
-            ("api/sub/x.go", "package sub\n"),
             ("web/x.rs", "x\n"),
             (
                 ".github/workflows/ci.yml",
                 "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          cd api && go vet ./...\n          go test ./...\n          cd ../web\n          cargo fmt --check\n          cd \"$ELSEWHERE\"\n          cargo clippy\n",
             ),
-            (
-                ".gitlab-ci.yml",
-                "all:\n  before_script:\n    - cd api\n  script:\n    - cd sub\n    - go build ./...\n    - staticcheck ./...\n",
-            ),
         ],
         &[
-            ("lint_api", "go vet ./...", ".github/workflows/ci.yml:7", ""),
-            ("lint_api_sub", "staticcheck ./...", ".gitlab-ci.yml:7", ""),
+            ("lint", "go vet ./...", ".github/workflows/ci.yml:7", ""),
             ("format", "cargo fmt --check", ".github/workflows/ci.yml:10", ""),
-            ("build", "go build ./...", ".gitlab-ci.yml:6", ""),
             ("test", "go test ./...", ".github/workflows/ci.yml:8", ""),
         ],
     ),
@@ -819,8 +812,22 @@ fn a_job_has_the_versions_variables_and_container_of_those_that_make_its_checks(
 }
 
 #[test]
+fn a_shell_of_gitlab_stays_where_it_went() {
+    let project = project(&[
+        ("api/sub/x.go", "package sub\n"),
+        (
+            ".gitlab-ci.yml",
+            "all:\n  before_script:\n    - cd api\n  script:\n    - cd sub\n    - staticcheck ./...\n",
+        ),
+    ]);
+    project.run(&["init"]).code(0);
+    let text = project.read(".loops/tidy.yaml");
+    assert!(text.contains("  # .gitlab-ci.yml:6\n  lint:\n    cwd: api/sub\n"), "{text}");
+}
+
+#[test]
 fn a_job_has_the_toolchain_and_the_managers_that_its_checks_need() {
-    let jobs = "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: dtolnay/rust-toolchain@nightly\n      - run: pnpm install\n      - run: go install example.com/tool@v1\n      - run: cargo test\n  below:\n    runs-on: ubuntu-latest\n    defaults:\n      run:\n        working-directory: rack\n    steps:\n      - run: bundle exec rake test\n";
+    let jobs = "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        editor: [8.1, 9.0]\n    steps:\n      - uses: dtolnay/rust-toolchain@nightly\n      - uses: example/setup-editor@v1\n        with: {version: '${{ matrix.editor }}'}\n      - run: pnpm install\n      - run: go install example.com/tool@v1\n      - run: cargo test\n  below:\n    runs-on: ubuntu-latest\n    defaults:\n      run:\n        working-directory: rack\n    steps:\n      - run: bundle exec rake test\n";
     let project = project(&[
         ("Cargo.toml", "[package]\n"),
         ("rack/Gemfile", "source 'https://rubygems.org'\n"),
@@ -837,6 +844,9 @@ fn a_job_has_the_toolchain_and_the_managers_that_its_checks_need() {
         "{workflow}"
     );
     at("          bundler-cache: \"true\"\n          working-directory: rack\n");
+    at(
+        "uses: example/setup-editor@v1 # zizmor: ignore[unpinned-uses]\n        with:\n          version: \"9.0\"\n",
+    );
 }
 
 #[test]
