@@ -1,6 +1,7 @@
 //! A run as JUnit XML: a case per state, its repeats as reruns, or per task where the run works on a task board, and a
 //! last case for the outcome. Whatever an action printed, the file is well-formed: one forbidden character would make readers refuse all of it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::DateTime;
@@ -29,7 +30,12 @@ pub const MAX_CASE: usize = 64 * 1024;
 // GitLab reads no report of 30 MB or more.
 pub const MAX_FILE: usize = 5 * 1024 * 1024;
 
-// So many of 1 KiB each, with their markup, still fit into a case.
+/// Bytes of XML of all suites of a file together: GitLab reads none of more than 30 MB.
+pub const MAX_SUM: usize = 25 * 1024 * 1024;
+
+/// The property with the number of cases that a suite had no room for.
+const LEFT_OUT: &str = "ll.cases_left_out";
+
 const MAX_RERUNS: usize = 40;
 const OUTCOME: &str = "loop outcome";
 
@@ -47,8 +53,18 @@ pub fn render(digest: &Digest) -> String {
     file([suite(digest)])
 }
 
-/// Writes a report of several suites.
+/// Writes a report of several suites. Cases for which there is no room are left out, and counted.
 pub fn file(suites: impl IntoIterator<Item = TestSuite>) -> String {
+    file_within(MAX_SUM, suites)
+}
+
+fn file_within(most: usize, suites: impl IntoIterator<Item = TestSuite>) -> String {
+    let report = report_of(suites);
+    let text = text_of(&report);
+    if text.len() <= most { text } else { text_of(&report_of(shortened(report.test_suites, most))) }
+}
+
+fn report_of(suites: impl IntoIterator<Item = TestSuite>) -> Report {
     let mut report = Report::new("ll-loop");
     let mut took = Duration::ZERO;
     for suite in suites {
@@ -58,8 +74,96 @@ pub fn file(suites: impl IntoIterator<Item = TestSuite>) -> String {
         report.add_test_suite(suite);
     }
     report.set_time(took);
+    report
+}
+
+fn text_of(report: &Report) -> String {
     let text = report.to_string().expect("writing to memory does not fail");
     format!("{}\n", text.trim_end())
+}
+
+/// Returns an upper bound of what a suite takes in a file, in bytes.
+fn size_of(suite: TestSuite) -> usize {
+    text_of(&report_of([suite])).len()
+}
+
+fn is_red(case: &TestCase) -> bool {
+    matches!(case.status, TestCaseStatus::NonSuccess { .. })
+}
+
+/// Leaves cases out until all suites fit in so many bytes. A suite of which no case is left is left out with them.
+fn shortened(mut suites: Vec<TestSuite>, most: usize) -> Vec<TestSuite> {
+    let taken_out = |suite: &mut TestSuite| {
+        let cases = std::mem::take(&mut suite.test_cases);
+        (suite.tests, suite.skipped, suite.errors, suite.failures) = (0, 0, 0, 0);
+        cases
+    };
+    let cases: Vec<Vec<TestCase>> = suites.iter_mut().map(taken_out).collect();
+    let mut places = Vec::new();
+    for (at, cases) in cases.iter().enumerate() {
+        // What is red goes first, and then what suites end with, as those of runs do with the outcome.
+        let rank = |number: usize, case: &TestCase| (!is_red(case), number + 1 < cases.len());
+        places.extend(cases.iter().enumerate().map(|(number, case)| (rank(number, case), at, number)));
+    }
+    places.sort_unstable();
+    let heads: Vec<usize> = suites.iter().map(|suite| size_of(suite.clone()) + MARKUP).collect();
+    let (mut kept, mut begun) = (BTreeSet::new(), BTreeSet::new());
+    // What is said of the others has its room.
+    let mut room = most.saturating_sub(MAX_CASE);
+    for (_, at, number) in places {
+        let mut alone = TestSuite::new("");
+        alone.add_test_case(cases[at][number].clone());
+        let head = if begun.contains(&at) { 0 } else { heads[at] };
+        if let Some(rest) = room.checked_sub(head + size_of(alone)) {
+            room = rest;
+            begun.insert(at);
+            kept.insert((at, number));
+        }
+    }
+    let (mut all, mut red) = (0, 0);
+    for (at, (suite, cases)) in suites.iter_mut().zip(cases).enumerate() {
+        let mut left_out = 0;
+        for (number, case) in cases.into_iter().enumerate() {
+            if kept.contains(&(at, number)) {
+                suite.add_test_case(case);
+            } else {
+                left_out += 1;
+                red += u64::from(is_red(&case));
+            }
+        }
+        all += left_out;
+        if left_out > 0 {
+            leave_out(suite, left_out);
+        }
+    }
+    suites.retain(|suite| suite.tests > 0);
+    suites.push(left_out_suite(all, red));
+    suites
+}
+
+/// Says in a suite that cases of it are left out, perhaps with others before.
+fn leave_out(suite: &mut TestSuite, count: u64) {
+    let is_count = |property: &Property| property.name.as_str() == LEFT_OUT;
+    let known = suite.properties.iter().find(|property| is_count(property));
+    let known = known.and_then(|property| property.value.as_str().parse::<u64>().ok()).unwrap_or(0);
+    suite.properties.retain(|property| !is_count(property));
+    suite.add_property(Property::new(LEFT_OUT, (known + count).to_string()));
+}
+
+/// Says in a suite of its own what a file has no room for. Where something red is not there, it is red.
+fn left_out_suite(all: u64, red: u64) -> TestSuite {
+    let mut status = if red > 0 {
+        TestCaseStatus::non_success(NonSuccessKind::Failure)
+    } else {
+        TestCaseStatus::skipped()
+    };
+    let are = if all == 1 { "is" } else { "are" };
+    let of_red = if red > 0 { format!(", {red} of them red") } else { String::new() };
+    let words = format!("{} {are} left out{of_red}: CI systems read no larger file", plural(all, "case"));
+    status.set_message(words).set_type("left out");
+    let mut suite = TestSuite::new("ll-loop");
+    suite.add_test_case(TestCase::new("cases left out", status));
+    suite
 }
 
 /// Returns the suite of a run that there is not.
@@ -129,6 +233,12 @@ pub fn plain_suite(name: &str, cases: impl IntoIterator<Item = PlainCase>) -> Te
     suite
 }
 
+/// Returns what a check printed: standard error after standard output, as of a step.
+fn printed(check: &ClosingPassCheck) -> String {
+    let texts = [&check.stdout, &check.stderr].map(|text| text.trim_end());
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
 /// A check that was made once more at the end.
 fn closing_case(check: &ClosingPassCheck) -> TestCase {
     let mut status = if check.passed {
@@ -139,7 +249,7 @@ fn closing_case(check: &ClosingPassCheck) -> TestCase {
         status
     };
     if !check.passed {
-        status.set_description(clean(&check.stdout));
+        status.set_description(clean(&printed(check)));
     }
     let mut case = TestCase::new(clean(&format!("closing pass: {}{}", check.check, check.without())), status);
     case.set_time(Duration::from_millis(check.duration_ms));
@@ -169,7 +279,7 @@ pub fn suite(digest: &Digest) -> TestSuite {
         suite.add_test_case(closing_case(check));
     }
     if left_out > 0 {
-        suite.add_property(Property::new("ll.cases_left_out", left_out.to_string()));
+        leave_out(&mut suite, left_out);
     }
     suite.add_test_case(last);
     suite
@@ -587,8 +697,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::engine::event::Event;
     use crate::engine::outcome::TerminatedBy;
-    use crate::report::testing::{Journal, failing, plan, planned, succeeding, working};
+    use crate::report::testing::{Journal, failing, plan, planned, state, succeeding, working};
 
     fn read(xml: &str) -> Report {
         let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}');
@@ -1036,6 +1147,81 @@ mod tests {
         let cases = xml.split("<testcase").skip(1).map(str::len).max().unwrap();
         assert!(cases <= MAX_CASE, "{cases}");
         read(&xml);
+    }
+
+    fn once_more(stdout: &str, stderr: &str) -> String {
+        let mut journal = Journal::start();
+        journal.push(Event::ClosingPassCheck(Box::new(ClosingPassCheck {
+            state: state("check"),
+            check: "check".to_owned(),
+            without_added: false,
+            action: "make".to_owned(),
+            verdict: Verdict::new("no"),
+            passed: false,
+            exit_code: 1,
+            duration_ms: 5,
+            details: serde_json::Map::new(),
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+        })));
+        journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
+        render(&journal.digest())
+    }
+
+    #[test]
+    fn a_failed_check_of_the_closing_pass_tells_all_that_it_printed() {
+        for (stdout, stderr, said) in [
+            ("one failed\n", "", ">one failed</failure>"),
+            ("", "no such file\n", ">no such file</failure>"),
+            ("one failed\n", "it is old\n", ">one failed\nit is old</failure>"),
+        ] {
+            let xml = once_more(stdout, stderr);
+            assert!(xml.contains(said), "{xml}");
+            read(&xml);
+        }
+    }
+
+    #[test]
+    fn suites_that_do_not_fit_in_one_file_say_what_is_left_out() {
+        let most = MAX_CASE + 32 * (16 << 10);
+        let printed = || "x".repeat(16 << 10);
+        let suite = |number: u32| {
+            let mut suite = TestSuite::new(format!("s{number}"));
+            for at in 0..5 {
+                let is_red = number == 7 && at == 0;
+                let mut case = TestCase::new(format!("c{at}"), TestCaseStatus::success());
+                if is_red {
+                    case.status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                }
+                case.set_system_out(printed());
+                suite.add_test_case(case);
+            }
+            suite
+        };
+        let xml = file_within(most, (0..8).map(suite));
+        assert!(xml.len() <= most, "{}", xml.len());
+        let report = read(&xml);
+        let left_out = |suite: &TestSuite| {
+            let property = suite.properties.iter().find(|property| property.name.as_str() == LEFT_OUT);
+            property.map_or(0, |property| property.value.as_str().parse::<usize>().unwrap())
+        };
+        let missing: usize = report.test_suites.iter().map(left_out).sum();
+        assert!(missing > 0 && report.tests - 1 + missing == 40, "{} {missing}", report.tests);
+        // What failed is there, and so is the end of every suite.
+        assert_eq!((report.failures, report.skipped), (1, 1));
+        for suite in report.test_suites.iter().filter(|suite| suite.name.as_str() != "ll-loop") {
+            assert_eq!(suite.test_cases.last().unwrap().name.as_str(), "c4");
+        }
+        assert!(xml.contains(&format!("{missing} cases are left out")), "{missing}");
+
+        let red = |number: u32| red(&format!("s{number}"), "no", &printed());
+        let xml = file_within(most, (0..40).map(red));
+        assert!(xml.len() <= most, "{}", xml.len());
+        let report = read(&xml);
+        let missing = 40 + 1 - report.tests;
+        assert!(xml.contains(&format!("{missing} cases are left out, {missing} of them red")), "{missing}");
+        // Something red that is not there is red all the same.
+        assert_eq!(report.failures, report.tests);
     }
 
     #[test]
