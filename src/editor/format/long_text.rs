@@ -15,7 +15,9 @@ pub(super) enum LongText {
 
 /// Returns the last line of each text that goes over several, by its first line as a text has it. Lines count from 0.
 pub(super) fn long_texts(text: &str, tree: &Node) -> BTreeMap<usize, (LongText, usize)> {
-    let line = |byte: usize| text[..byte].matches('\n').count();
+    // Found once: a file may have many values, and each asks for two lines.
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let line = |byte: usize| ends.partition_point(|end| *end < byte);
     let mut found = BTreeMap::new();
     let mut open = vec![tree];
     while let Some(node) = open.pop() {
@@ -34,4 +36,35 @@ pub(super) fn long_texts(text: &str, tree: &Node) -> BTreeMap<usize, (LongText, 
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::base::diagnostic::Diagnostics;
+    use crate::base::node::FileId;
+    use crate::definition::yaml;
+
+    fn tree(text: &str) -> Node {
+        yaml::parse(text, FileId(0), &mut Diagnostics::default()).unwrap()
+    }
+
+    #[test]
+    fn a_text_has_its_first_and_its_last_line() {
+        let text = "a: |\n  one\n  two\nb: x\nc: y\n  z\n";
+        let found = long_texts(text, &tree(text));
+        let found: Vec<_> = found.into_iter().collect();
+        assert_eq!(found, [(1, (LongText::Block, 2)), (4, (LongText::Folded, 5))]);
+    }
+
+    #[test]
+    fn many_values_of_a_large_file_take_no_time_for_each_other() {
+        let text = format!("a:\n{}", format!("  - {}\n", "x".repeat(30)).repeat(yaml::MAX_NODES - 100));
+        let tree = tree(&text);
+        let began = Instant::now();
+        assert!(long_texts(&text, &tree).is_empty());
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
 }
