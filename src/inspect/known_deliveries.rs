@@ -56,10 +56,11 @@ impl Session<'_> {
         let since = asked.since.map(|since| since.from(now));
         let mut list =
             delivery_list::list(&api, &repository, since, now).map_err(|error| unanswered(&error))?;
+        self.add_costs(&mut list, asked)?;
+        // Only now: the name of a loop that lies in a directory is not in the id of its run.
         if let Some(name) = &asked.name {
             list.deliveries.retain(|delivery| delivery.loop_name.as_deref() == Some(name));
         }
-        self.add_costs(&mut list, asked)?;
         Ok(list)
     }
 
@@ -75,7 +76,7 @@ impl Session<'_> {
         Api::from_env(&self.env.lookup(), Some(token.to_owned())).map_err(|error| unanswered(&error))
     }
 
-    /// Adds what is known of the runs.
+    /// Adds what is known of the runs: what they have cost, and what their loops are called.
     fn add_costs(&self, list: &mut DeliveryList, asked: &DeliveriesAsked) -> Result<(), Error> {
         let mut known: BTreeMap<String, RunNumbers> = BTreeMap::new();
         // All runs, not those of one loop: a run says its loop where the delivery does not.

@@ -122,6 +122,19 @@ fn what_a_run_has_cost_is_read_where_its_journal_is() {
 }
 
 #[test]
+fn an_open_delivery_is_found_by_the_name_of_its_loop_in_a_directory() {
+    let text = LOOP.replace("name: tidy", "name: team/tidy");
+    let github = Github::silent();
+    let project = project(&github).file(".loops/team/tidy.yaml", &text);
+    project.run(&["run", "team/tidy"]).code(0);
+    let journal = project.run_files(".events.jsonl").remove(0);
+    let run = journal.file_name().unwrap().to_str().unwrap().trim_end_matches(".events.jsonl").to_owned();
+    answers(&github, "/pulls", &json!([pull(1, &run, &json!({"state": "open", "closed_at": null}))]));
+    let ran = project.run(&["deliveries", "team/tidy", "--repo", "o/r"]).code(0);
+    ran.says("1 pull request of o/r").says("#1  team/tidy  open");
+}
+
+#[test]
 fn nobody_is_asked_without_a_repository_and_a_token() {
     let project = Project::with_loop(LOOP);
     project.run(&["stats", "--deliveries"]).code(2).says("no repository is known");
