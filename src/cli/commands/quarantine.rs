@@ -75,7 +75,7 @@ pub(in crate::cli) fn quarantine(
             };
             quarantine_file::add(&loops, &entry).map_err(|why| unusable(&why))?;
             output.talk(&format!(
-                "`{state}` of `{name}` is in quarantine until {until}; commit .loops/quarantine.yaml"
+                "`{state}` of `{name}` is in quarantine until {until}; commit .loops/quarantine.yaml\n"
             ));
         }
         QuarantineArgs::List => {

@@ -115,7 +115,9 @@ fn people_write_the_file_and_runs_do_not() {
         "--reason",
         "a: 'b'",
     ];
-    project.run(&add).code(0);
+    let added = project.run(&add).code(0);
+    let said = "`test` of `main` is in quarantine until 2999-12-31; commit .loops/quarantine.yaml\n";
+    assert_eq!(added.stderr, said);
     let listed = project.run(&["quarantine", "list"]).code(0);
     assert_eq!(listed.stdout, "main: test until 2999-12-31 (ann: a: 'b')\n");
     let past = add.map(|word| if word == "2999-12-31" { "2020-01-01" } else { word });
