@@ -209,13 +209,11 @@ pub fn number(node: &Node) -> Option<ScalarValue> {
 
 /// Returns the schema of a number in quotes.
 fn quoted_number_schema(is_whole: bool) -> Value {
-    let pattern = if is_whole {
-        // As `ScalarValue::of_plain` reads whole numbers: digits behind a zero make a text.
-        r"^\s*[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+)\s*$"
-    } else {
-        r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-    };
-    json!({"type": "string", "pattern": pattern})
+    let whole = "0|[1-9][0-9]*|0x[0-9a-fA-F]+|0o[0-7]+|0b[01]+";
+    // Only a whole number may not begin with a zero before other digits.
+    let with_a_fraction = r"([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+";
+    let any = if is_whole { whole.to_owned() } else { format!("{whole}|{with_a_fraction}") };
+    json!({"type": "string", "pattern": format!(r"^\s*[-+]?({any})\s*$")})
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a larger whole number is read as JSON and YAML readers do")]
@@ -948,20 +946,13 @@ pub fn description(lines: &[&str]) -> String {
 }
 
 /// Returns the schema of a record from the schemas of its keys.
-pub fn object_schema(
-    description: &str,
-    properties: Map<String, Value>,
-    patterns: &Map<String, Value>,
-    required: &[&str],
-    vocabulary: &Vocabulary,
-) -> Value {
-    let mut properties = properties;
-    let mut patterns = patterns.clone();
+pub fn object_schema(description: &str, schema: ObjectSchema, vocabulary: &Vocabulary) -> Value {
+    let ObjectSchema { mut properties, mut patterns, prefixes, required } = schema;
     let ignored = json!({"description": "Loads without effect.", "deprecated": true});
     // Nothing is escaped, since no key of the language has a sign with a meaning in patterns.
     for pattern in vocabulary.ignored {
         match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-            (Some(end), _) => drop(patterns.insert(format!("{end}$"), ignored.clone())),
+            (Some(end), _) => drop(patterns.insert(end_pattern(end, &prefixes), ignored.clone())),
             (None, Some(start)) => drop(patterns.insert(format!("^{start}"), ignored.clone())),
             (None, None) => drop(properties.insert((*pattern).to_owned(), ignored.clone())),
         }
@@ -985,17 +976,19 @@ pub fn object_schema(
     schema
 }
 
-/// Returns a pattern for keys with a prefix that are not spoken for, neither by name nor by another pattern.
+/// Returns a pattern for keys with an end that have none of these prefixes, each of which says more than an end.
+fn end_pattern(end: &str, prefixes: &[String]) -> String {
+    if prefixes.is_empty() { format!("{end}$") } else { format!("^(?!({}).).*{end}$", prefixes.join("|")) }
+}
+
+/// Returns a pattern for keys with a prefix that are not spoken for, neither by name nor by a narrower pattern.
 pub fn prefix_pattern(prefix: &str, vocabulary: &Vocabulary) -> String {
     let rest = |key: &&'static str| key.strip_prefix(prefix).map(ToOwned::to_owned);
     let known = vocabulary.known.iter().filter_map(rest);
     let known = known.map(|key| format!("{key}$"));
-    let ignored = vocabulary.ignored.iter().filter_map(|pattern| {
-        match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-            (Some(end), _) => Some(format!(".*{end}$")),
-            (None, Some(start)) => start.strip_prefix(prefix).map(ToOwned::to_owned),
-            (None, None) => pattern.strip_prefix(prefix).map(|key| format!("{key}$")),
-        }
+    let ignored = vocabulary.ignored.iter().filter_map(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => start.strip_prefix(prefix).map(ToOwned::to_owned),
+        None => pattern.strip_prefix(prefix).map(|key| format!("{key}$")),
     });
     let others: Vec<_> = known.chain(ignored).collect();
     // A key has to satisfy every pattern that it matches, so this one leaves out what others describe.
@@ -1009,6 +1002,8 @@ pub struct ObjectSchema {
     pub properties: Map<String, Value>,
     /// The keys with a prefix.
     pub patterns: Map<String, Value>,
+    /// The prefixes.
+    pub prefixes: Vec<String>,
     /// The keys that must be there.
     pub required: Vec<&'static str>,
 }
@@ -1054,6 +1049,7 @@ impl ObjectSchema {
             map.insert("description".into(), description.into());
         }
         self.patterns.insert(prefix_pattern(prefix, vocabulary), schema);
+        self.prefixes.push(prefix.to_owned());
     }
 }
 
@@ -1154,8 +1150,7 @@ macro_rules! record {
                         @schema schema, definitions, &VOCABULARY, d::description(&[$($field_doc),*]),
                         $field $(as $key)? $(prefix $prefix)?, [$($alias),*], $type, $($default)?
                     );)*
-                    let d::ObjectSchema { properties, patterns, required } = schema;
-                    d::object_schema(&d::description(&[$($doc),*]), properties, &patterns, &required, &VOCABULARY)
+                    d::object_schema(&d::description(&[$($doc),*]), schema, &VOCABULARY)
                 }
             }
 
@@ -1792,9 +1787,33 @@ mod tests {
         let pattern = prefix_pattern("on_", &VOCABULARY_FOR_TEST);
         let regex = fancy_regex::Regex::new(&pattern).unwrap();
         for (key, expected) in
-            [("on_yes", true), ("on_top", false), ("on_topper", true), ("on_x_ok", false), ("on_", false)]
+            [("on_yes", true), ("on_top", false), ("on_topper", true), ("on_x_ok", true), ("on_", false)]
         {
             assert_eq!(regex.is_match(key).unwrap(), expected, "{key} {pattern}");
+        }
+    }
+
+    #[test]
+    fn a_number_in_quotes_is_one_for_the_schema_and_for_the_decoder() {
+        let pattern = |is_whole: bool| {
+            let schema = quoted_number_schema(is_whole);
+            fancy_regex::Regex::new(schema["pattern"].as_str().unwrap()).unwrap()
+        };
+        let (whole, any) = (pattern(true), pattern(false));
+        for text in [
+            "0", "7", "-7", "+7", "007", "-007", "00", "0x10", "-0xfF", "0o17", "0o18", "0b11", "0x", "0X10",
+            "1.5", "007.5", "0.5", ".5", "5.", ".", "-.5", "1e3", "1E+3", "1.e3", ".5e-3", "007e1", "0e1",
+            "1e", "1_000", "--1", "+-1", "0x+1", "0x-1", "1e3.5", " 7 ", "\t1.5\n", ".inf", "-.inf", ".nan",
+            "inf", "nan", "infinity", "", "-", "a", "1a", "1 2",
+        ] {
+            let read = number(&tree(&json!(text)));
+            assert_eq!(
+                whole.is_match(text).unwrap(),
+                matches!(read, Some(ScalarValue::Int(_))),
+                "{text:?} {read:?}"
+            );
+            let finite = read.as_ref().and_then(as_float).is_some();
+            assert_eq!(any.is_match(text).unwrap(), finite, "{text:?} {read:?}");
         }
     }
 

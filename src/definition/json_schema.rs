@@ -398,6 +398,23 @@ mod tests {
     }
 
     #[test]
+    fn a_route_is_one_whatever_its_verdict_ends_with() {
+        for key in ["on_ok", "on_x_ok", "on__ok"] {
+            check(&with("", &format!(", {key}: done")), true);
+            check(&with("", &format!(", {key}: [done]")), false);
+        }
+        check(&with("", ", x_ok: [done], _ok: 1"), true);
+        let state = &json_schema()["$defs"]["State"]["patternProperties"];
+        let applies = |key: &str| {
+            let patterns = state.as_object().unwrap().iter();
+            let of_key = patterns
+                .filter(|(pattern, _)| fancy_regex::Regex::new(pattern).unwrap().is_match(key).unwrap());
+            of_key.map(|(_, schema)| schema["deprecated"] == true).collect::<Vec<_>>()
+        };
+        assert_eq!([applies("on_ok"), applies("on_x_ok"), applies("x_ok")], [[false], [false], [true]]);
+    }
+
+    #[test]
     fn bad_files_are_bad_for_both() {
         check("name: main\ninitial: a\n", false);
         check("a: b\n", false);
