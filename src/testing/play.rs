@@ -1,6 +1,7 @@
 //! Plays a run: the real engine, a clock that only mocks move, a tree in memory, and whoever answers in place of the world.
 //! No process is started, and no file is read but those of sub-loops.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -155,6 +156,8 @@ struct Playing<'p> {
     left: Left,
     path: Vec<LoopName>,
     around: Vec<StateName>,
+    /// The loops that states have run, by these states with those around them.
+    below: BTreeMap<Vec<StateName>, LoopName>,
     /// The checks of the closing pass that goes on, and how many were made.
     closing: Option<(Vec<String>, usize)>,
 }
@@ -179,6 +182,7 @@ pub(crate) fn play(play: Play<'_>) -> Played {
         left: Left::default(),
         path: vec![machine.name.clone()],
         around: Vec::new(),
+        below: BTreeMap::new(),
         closing: None,
     };
     let mut engine = match placement.clone() {
@@ -381,7 +385,8 @@ impl Playing<'_> {
             return self.work(engine, work);
         };
         let around: Vec<StateName> = self.around.iter().chain(around).cloned().collect();
-        let loops = std::mem::take(&mut self.path);
+        let below = (self.around.len() + 1..=around.len()).filter_map(|end| self.below.get(&around[..end]));
+        let loops: Vec<LoopName> = self.path.iter().chain(below).cloned().collect();
         let place = AskedPlace {
             machine: engine.machine(),
             around: &around,
@@ -389,9 +394,7 @@ impl Playing<'_> {
             state,
             in_closing_pass: true,
         };
-        let answer = self.answered(place, work);
-        self.path = loops;
-        answer
+        self.answered(place, work)
     }
 
     fn work(&mut self, engine: &Engine<'_>, work: AskedWork<'_>) -> Result<(Observation, Usage), Halted> {
@@ -524,6 +527,7 @@ impl Playing<'_> {
         };
         self.path.push(sub.machine.name.clone());
         self.around.push(state);
+        self.below.insert(self.around.clone(), sub.machine.name.clone());
         let ended = self.drive(&mut inner);
         self.path.pop();
         self.around.pop();

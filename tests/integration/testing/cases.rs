@@ -378,6 +378,32 @@ fn old_runs_are_played_on_the_loop_as_it_is_now() {
 }
 
 #[test]
+fn the_checks_of_loops_below_are_made_again_by_either_name() {
+    let inner = "name: inner\ninitial: test\nstates:
+  test: {action: make test, check: true, on_yes: done, on_no: bad}
+  done: {terminal: true}\n  bad: {terminal: true, outcome: failure}\n";
+    let outer = "name: outer\ninitial: sub\nstates:\n  sub: {loop: inner, on_yes: note, on_no: bad}
+  note: {action: touch notes.md, next: done}\n  done: {terminal: true}\n  bad: {terminal: true, outcome: failure}\n";
+    for key in ["sub/test", "inner/test"] {
+        let case = format!(
+            "loop: outer\ncases:\n  - name: again\n    mocks:\n      {key}: {{visits: [{{exit: 0}}], closing_pass: {{exit: 0}}}}
+      note: {{exit: 0, writes: {{notes.md: x}}}}\n    expect: {{outcome: success, verified: true}}\n"
+        );
+        let project = Project::new()
+            .file(".loops/inner.yaml", inner)
+            .file(".loops/outer.yaml", outer)
+            .file(".loops/tests/outer.test.yaml", &case);
+        project.run(&["test"]).code(0);
+        // The closing pass is what makes it verified.
+        project.write(
+            ".loops/tests/outer.test.yaml",
+            &case.replace("closing_pass: {exit: 0}", "closing_pass: {exit: 1}"),
+        );
+        project.run(&["test"]).code(1);
+    }
+}
+
+#[test]
 fn mocks_are_held_against_what_the_commands_do() {
     let text = LOOP.replace("make check", "test -f ok").replace("make fix", "touch ok");
     let project = project(&only("{name: old, mocks: {check: {exit: 0}}}")).file(".loops/tidy.yaml", &text);
