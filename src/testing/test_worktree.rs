@@ -1,8 +1,9 @@
 //! A worktree for what tests run truly: a checkout of the commit, removed afterwards, in which mocks write as well.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
@@ -47,7 +48,33 @@ pub(crate) struct TestWorktree<'s> {
 }
 
 /// The files that are not as in the commit, with what they hold; nothing for those that are gone.
-type Differing = BTreeMap<String, Option<Vec<u8>>>;
+type Differing = BTreeMap<String, Option<HeldText>>;
+
+/// What a file holds, as far as a play has to know it. What cannot be read holds nothing, and is there.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct HeldText {
+    /// The text, or the beginning of a long one.
+    begin: Vec<u8>,
+    /// What tells a long one from another with this beginning: how long it is, and when it was written.
+    version: Option<(u64, Option<SystemTime>)>,
+}
+
+impl HeldText {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = match fs_err::symlink_metadata(path) {
+            // A repository inside is no file.
+            Ok(metadata) if metadata.is_dir() => return None,
+            Ok(metadata) => metadata,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return None;
+            }
+            Err(_) => return Some(Self::default()),
+        };
+        let is_long = metadata.len() > MIB;
+        let version = is_long.then(|| (metadata.len(), metadata.modified().ok()));
+        Some(Self { begin: files::head(path, MIB).unwrap_or_default(), version })
+    }
+}
 
 impl<'s> TestWorktree<'s> {
     /// Makes one for a loop that runs in this directory.
@@ -95,7 +122,7 @@ impl<'s> TestWorktree<'s> {
         }
         for path in &effects.deletes {
             match fs_err::remove_file(self.file(path)?) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
                 Ok(()) | Err(_) => {}
             }
         }
@@ -162,7 +189,7 @@ impl<'s> TestWorktree<'s> {
             Call::new("status").with(&["--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
         let printed = self.git().bytes(&status, &[]).unwrap_or_default();
         let printed = String::from_utf8_lossy(&printed).into_owned();
-        let content = |path: &str| (path.to_owned(), files::bytes(&self.tree.join(path), MIB).ok());
+        let content = |path: &str| (path.to_owned(), HeldText::of(&self.tree.join(path)));
         changed(&printed).map(content).collect()
     }
 
@@ -175,11 +202,12 @@ impl<'s> TestWorktree<'s> {
                 continue;
             }
             // What is as in the commit again is read there.
-            match files::bytes(&self.tree.join(path), MIB) {
-                Ok(bytes) => {
-                    effects.writes.push((known.to_owned(), String::from_utf8_lossy(&bytes).into_owned()));
+            match HeldText::of(&self.tree.join(path)) {
+                Some(held) => {
+                    let text = String::from_utf8_lossy(&held.begin).into_owned();
+                    effects.writes.push((known.to_owned(), text));
                 }
-                Err(_) => effects.deletes.push(known.to_owned()),
+                None => effects.deletes.push(known.to_owned()),
             }
         }
         effects

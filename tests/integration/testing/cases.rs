@@ -234,6 +234,19 @@ fn a_state_is_run_truly_on_what_the_others_write() {
 }
 
 #[test]
+fn a_large_file_that_a_command_writes_is_written() {
+    // More than is kept of it.
+    let fix = "yes | head -c 1200000 > ok";
+    let case = "{name: real, mocks: {check: [{exit: 1}, {exit: 0}], fix: {exit: 0}}, expect: {path: [check, fix, check, done], \
+                changed: [ok]}}";
+    let project = repository(&only(case));
+    let text = LOOP.replace("touch ran; make check", "test -f ok").replace("touch ran; make fix", fix);
+    project.write(".loops/tidy.yaml", &text);
+    git(&project, &["commit", "-qam", "large"]);
+    project.run(&["test", "--real", "fix"]).code(0).says("1 command ran truly");
+}
+
+#[test]
 fn only_what_a_change_touches_is_mutated() {
     let project = project(CASES);
     git(&project, &["init", "-q"]);
