@@ -29,6 +29,9 @@ pub fn write(report: &SuiteReport, colour: bool) -> String {
     out
 }
 
+/// What a file with mistakes comes to beside the cases that were played.
+const REST: &str = "what is wrong in it was not tested";
+
 fn count(count: usize, word: &str) -> String {
     plural(count as u64, word)
 }
@@ -52,7 +55,14 @@ fn write_file(out: &mut String, file: &FileReport, report: &SuiteReport, colour:
         return;
     }
     if file.is_bad() {
-        let _ = writeln!(out, "✗ {}: nothing of it was tested", file.shown);
+        let (cases, failed) = (file.cases.len(), file.failed());
+        let _ = match (cases, failed) {
+            (0, _) => writeln!(out, "✗ {}: nothing of it was tested", file.shown),
+            (_, 0) => writeln!(out, "✗ {}: {} played; {REST}", file.shown, count(cases, "case")),
+            (_, _) => {
+                writeln!(out, "✗ {}: {} played, {failed} failed; {REST}", file.shown, count(cases, "case"))
+            }
+        };
         return;
     }
     let is_red = file.failed() > 0 || file.is_broken();

@@ -104,6 +104,15 @@ fn a_file_that_is_wrong_is_drawn_and_the_others_are_played() {
         assert!(ran.stdout.contains("✓ tidy: 4 cases"), "{}", ran.stdout);
         project.run(&["validate"]).code(2).says(code);
     }
+    // The cases beside the one that is wrong are played, and nobody says otherwise.
+    let beside = only("{name: x, mocks: {chekc: {exit: 0}}}")
+        + "  - {name: red, mocks: {check: {exit: 0}}, expect: {outcome: failure}}\n";
+    let ran = project(&beside).run(&["test"]).code(2);
+    assert!(ran.stdout.contains("✗ tidy / red (.loops/tests/tidy.test.yaml:4)"), "{}", ran.stdout);
+    let last = "✗ .loops/tests/tidy.test.yaml: 1 case played, 1 failed; what is wrong in it was not tested\n";
+    assert!(ran.stdout.ends_with(last), "{}", ran.stdout);
+    let wrong = project(&only("{name: x, mocks: {chekc: {exit: 0}}}")).run(&["test"]).code(2);
+    assert!(wrong.stdout.ends_with("nothing of it was tested\n"), "{}", wrong.stdout);
     let none = Project::new().file(".loops/tidy.yaml", LOOP);
     none.run(&["test"]).code(2);
     none.run(&["test", "tidy"]).code(2);
