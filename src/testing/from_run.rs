@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 
 use super::case_text::CaseText;
 use super::expected::path;
+use super::prepare::{FindInner, StateWork, work_of};
 use super::recorded_run::{RecordedRun, RecordedWork};
 use crate::base::sum::Sum;
 use crate::base::text::tail;
 use crate::engine::event::Stamped;
 use crate::evaluate::observation::Observation;
-use crate::machine::{Action, Machine, Target};
+use crate::machine::{Action, Machine};
 
 /// How much of an output a mock keeps, in bytes.
 // A test file is read by people. The end is kept, where most tools say how it went.
@@ -20,11 +21,12 @@ const KEPT: usize = 2_000;
 // It only tells commands of one loop apart, and stands in every mock.
 const DIGITS: usize = 12;
 
-/// Makes a case of a run of this machine.
-pub fn case(run: &RecordedRun, events: &[Stamped], machine: &Machine) -> CaseText {
+/// Makes a case of a run of this machine and of the loops below it.
+pub fn case(run: &RecordedRun, events: &[Stamped], machine: &Machine, find: &mut FindInner<'_>) -> CaseText {
     let mut mocks: IndexMap<String, Vec<Value>> = IndexMap::new();
     for work in &run.works {
-        mocks.entry(work.key.clone()).or_default().push(mock(work, run, machine));
+        let state = work_of(&work.key, machine, find);
+        mocks.entry(work.key.clone()).or_default().push(mock(work, run, state.as_ref()));
     }
     let mut expect = Map::new();
     if let Some(end) = &run.end {
@@ -51,9 +53,10 @@ pub fn case(run: &RecordedRun, events: &[Stamped], machine: &Machine) -> CaseTex
     }
 }
 
-fn mock(work: &RecordedWork, run: &RecordedRun, machine: &Machine) -> Value {
+fn mock(work: &RecordedWork, run: &RecordedRun, state: Option<&StateWork>) -> Value {
     let mut mock = Map::new();
-    let action = action(work, machine);
+    let action = state.and_then(|state| state.action.as_ref());
+    let is_judged = state.is_some_and(|state| state.is_judged);
     match &work.seen {
         None => {
             mock.insert("killed".to_owned(), true.into());
@@ -61,8 +64,7 @@ fn mock(work: &RecordedWork, run: &RecordedRun, machine: &Machine) -> Value {
         }
         Some(seen) => observed(seen, action, &mut mock),
     }
-    // Every verdict was read as a reply, but only that of a judge is a part of a mock.
-    let judge = work.reply.as_ref().and_then(|reply| reply.as_ref().ok()).filter(|_| judged(work, machine));
+    let judge = work.reply.as_ref().and_then(|reply| reply.as_ref().ok()).filter(|_| is_judged);
     if let Some(reply) = judge {
         for key in ["verdict", "confidence", "reason"] {
             if let Some(value) = reply.get(key) {
@@ -127,21 +129,4 @@ fn observed(seen: &Observation, action: Option<&Action>, mock: &mut Map<String, 
             }
         }
     }
-}
-
-fn action<'m>(work: &RecordedWork, machine: &'m Machine) -> Option<&'m Action> {
-    let state = crate::base::name::StateName::parse(&work.key).ok()?;
-    match machine.find(&state)? {
-        Target::Step(id) => machine.step(id).action.as_ref(),
-        Target::End(id) => machine.end(id).closing.as_ref(),
-    }
-}
-
-fn judged(work: &RecordedWork, machine: &Machine) -> bool {
-    let state = crate::base::name::StateName::parse(&work.key).ok();
-    let step = state.and_then(|state| machine.find(&state)).and_then(|target| match target {
-        Target::Step(id) => Some(machine.step(id)),
-        Target::End(_) => None,
-    });
-    step.and_then(|step| step.evaluate.as_ref()).is_some_and(|evaluate| evaluate.asks())
 }

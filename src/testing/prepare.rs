@@ -153,6 +153,28 @@ impl InnerCase<'_> {
     }
 }
 
+/// What a state does, with how it is judged.
+pub struct StateWork {
+    /// What it does.
+    pub action: Option<Action>,
+    /// Whether a judge is asked about it.
+    pub is_judged: bool,
+}
+
+/// Finds what the state does that a key names, in the loop or in one that it runs.
+pub fn work_of(key: &str, machine: &Machine, find: &mut FindInner<'_>) -> Option<StateWork> {
+    let FoundState::In(inner, state) = found(key, InnerCase::Outer(machine), find) else { return None };
+    let machine = inner.get();
+    Some(match machine.find(&state)? {
+        Target::Step(id) => {
+            let step = machine.step(id);
+            let is_judged = step.evaluate.as_ref().is_some_and(|evaluate| evaluate.asks());
+            StateWork { action: step.action.clone(), is_judged }
+        }
+        Target::End(id) => StateWork { action: machine.end(id).closing.clone(), is_judged: false },
+    })
+}
+
 enum FoundState<'m> {
     In(InnerCase<'m>, StateName),
     NoLoop(String),

@@ -23,7 +23,7 @@ use super::ready_test::ReadyTest;
 use super::real_work::{compare as compare_mocks, real};
 use super::test_file::{LoadedTests, check};
 use super::test_worktree::TestWorktree;
-use super::tested_loop::LoopUnderTest;
+use super::tested_loop::{LoopUnderTest, named};
 use super::written::TestFile;
 use super::{fuzz, mutate};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
@@ -345,11 +345,7 @@ impl TestedFile {
                 continue;
             }
             let place = DocPath::root().key("cases").index(index);
-            let mut find = |name: &str, caller: &str| {
-                let caller = Some(Path::new(caller)).filter(|caller| !caller.as_os_str().is_empty());
-                let (machine, file) = library.named(name, caller)?;
-                Some((machine, file.display().to_string()))
-            };
+            let mut find = |name: &str, caller: &str| named(&mut library, name, caller);
             let ready = ready(case, tested, &mut find, &place, &mut self.tests.findings);
             let line = self.tests.line(&place.key("name"));
             let is_generated = self.tests.is_generated(index);

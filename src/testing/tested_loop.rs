@@ -1,5 +1,6 @@
 //! The loop that a test file is about, with everything that it takes to play it.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use super::play::Loops;
@@ -88,6 +89,14 @@ impl LoopUnderTest {
     pub(crate) fn texts(&self) -> Vec<&str> {
         self.texts.iter().map(String::as_str).collect()
     }
+}
+
+/// Finds the machine of a loop that a state in the file `caller` runs by this name, and the file that it is in. No file is
+/// that of the loop under test.
+pub(crate) fn named(library: &mut Library, name: &str, caller: &str) -> Option<(Rc<Machine>, String)> {
+    let caller = Some(Path::new(caller)).filter(|caller| !caller.as_os_str().is_empty());
+    let (machine, file) = library.named(name, caller)?;
+    Some((machine, file.display().to_string()))
 }
 
 impl Loops for Library {

@@ -11,7 +11,7 @@ use super::old_runs::OldRun;
 use super::play::MOST_TURNS;
 use super::suite::{GenerateTo, TestPlace, TestedFile, find_tests};
 use super::test_file::LoadedTests;
-use super::tested_loop::LoopUnderTest;
+use super::tested_loop::{LoopUnderTest, named};
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::definition::load::DIRECTORY;
@@ -130,8 +130,10 @@ pub(crate) fn of_run(run: &OldRun, to: GenerateTo, session: &Session<'_>) -> Res
     let source = &run.recorded.start.source.file;
     let file = session.path(Path::new(source));
     let name = if file.is_file() { source.clone() } else { run.recorded.start.r#loop.to_string() };
-    let subject = LoopUnderTest::find(&name, session)?;
-    let made = case(&run.recorded, &run.events, &subject.own.machine);
+    let mut subject = LoopUnderTest::find(&name, session)?;
+    let library = &mut subject.library;
+    let mut find = |name: &str, caller: &str| named(library, name, caller);
+    let made = case(&run.recorded, &run.events, &subject.own.machine, &mut find);
     if to == GenerateTo::Stdout {
         return Ok(WrittenCases::Text(made.write(2)));
     }

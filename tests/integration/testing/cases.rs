@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{Project, Ran, git, wait_for};
+use crate::fake_host::{self, prints};
 
 /// A loop whose actions would be seen if they ran.
 const LOOP: &str = "\
@@ -396,6 +397,26 @@ fn old_runs_are_played_on_the_loop_as_it_is_now() {
     project.run(&["test", "--replay", "history"]).code(0).says("parts at step");
     project.write(".loops/tidy.yaml", &text);
     project.run(&["test", "--from", "tidy"]).code(0);
+    project.run(&["test"]).code(0).says("1 case");
+}
+
+#[test]
+fn a_case_of_a_run_has_what_came_of_prompts_in_loops_below() {
+    let inner = "name: inner\ninitial: fix\nstates:\n  fix: {action: /fix it, on_yes: test, on_no: bad}
+  test: {action: 'true', on_yes: done, on_no: bad}\n  done: {terminal: true}\n  bad: {terminal: true, outcome: failure}\n";
+    let outer = "name: main\ninitial: sub\nstates:\n  sub: {loop: inner, on_yes: done, on_no: bad}
+  done: {terminal: true}\n  bad: {terminal: true, outcome: failure}\n";
+    let result = json!({"type": "result", "subtype": "success", "is_error": false, "result": "did it"});
+    let mut judged = result.clone();
+    judged["structured_output"] = json!({"verdict": "yes", "confidence": 0.9, "reason": "it says so"});
+    let project = fake_host::project(&["claude"], outer, &[prints(&[result]), prints(&[judged])])
+        .file(".loops/inner.yaml", inner);
+    project.run(&["run", "main", "--no-ci"]).code(0);
+    let printed = project.run(&["test", "--from", "main", "--stdout"]).code(0).stdout;
+    for part in ["sub/fix:", "says: \"did it\"", "verdict: \"yes\"", "sub/test:", "exit: 0"] {
+        assert!(printed.contains(part), "{part}\n{printed}");
+    }
+    project.run(&["test", "--from", "main"]).code(0);
     project.run(&["test"]).code(0).says("1 case");
 }
 
