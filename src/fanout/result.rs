@@ -420,11 +420,12 @@ impl MergeResult<'_> {
             Some(told)
         };
         let told: Vec<ToldItem> = self.worst_first().into_iter().filter_map(tell).collect();
-        self.apart_from_items().into_iter().chain(told).collect()
+        self.apart_from_items().into_iter().map(|(_, told)| told).chain(told).collect()
     }
 
-    /// Tells of what makes the merge red besides items: it has a step of its own, so that no report is without it.
-    fn apart_from_items(&self) -> Vec<ToldItem> {
+    /// Tells of what makes the merge red besides items: it has a step of its own, so that no report is without it. Each has the
+    /// name of the file or the item that it is about.
+    fn apart_from_items(&self) -> Vec<(&str, ToldItem)> {
         let told = |state: &str, sentence: String, exit_code| ToldItem {
             id: state.to_owned(),
             place: String::new(),
@@ -436,18 +437,14 @@ impl MergeResult<'_> {
             usage: crate::evaluate::model::Usage::default(),
         };
         let lost = self.merged.lost.iter().take(MOST_PRINTED).map(|(shown, why)| {
-            told(
-                UNREADABLE,
-                format!("{shown} cannot be read, and nothing says of which item it is: {why}"),
-                4,
-            )
+            let says = format!("{shown} cannot be read, and nothing says of which item it is: {why}");
+            (shown.as_str(), told(UNREADABLE, says, 4))
         });
-        let conflicts = self.together.conflicts.iter().take(MOST_PRINTED);
-        let conflicts = conflicts
-            .map(|(id, with, files)| told(CONFLICTING, conflict(self.plan, id, with, files), CONFLICT));
-        lost.chain(conflicts)
-            .chain(self.refusal().map(|(_, says, code)| told(REFUSING, says, code)))
-            .collect()
+        let conflicts = self.together.conflicts.iter().take(MOST_PRINTED).map(|(id, with, files)| {
+            (id.as_str(), told(CONFLICTING, conflict(self.plan, id, with, files), CONFLICT))
+        });
+        let refusal = self.refusal().map(|(id, says, code)| (id.as_str(), told(REFUSING, says, code)));
+        lost.chain(conflicts).chain(refusal).collect()
     }
 
     /// Returns what a check says of all changes together, if it says no: its item, a sentence, and the exit code.
@@ -462,15 +459,8 @@ impl MergeResult<'_> {
 
     /// Returns suites for what makes the merge red besides runs that failed.
     fn red_suites(&self) -> Vec<junit::Suite> {
-        // Sentences and names are matched by their order there: what is lost, conflicts, the refusal.
-        let apart = self.apart_from_items();
-        let lost = self.merged.lost.iter().zip(&apart).map(|((shown, _), told)| (shown.as_str(), told));
-        let conflicts =
-            self.together.conflicts.iter().zip(apart.iter().skip(self.merged.lost.len().min(MOST_PRINTED)));
-        let conflicts = conflicts.map(|((id, ..), told)| (id.as_str(), told));
-        let refusal = self.refusal().map(|(id, ..)| id.as_str()).zip(apart.last());
-        let suite = |(name, told): (&str, &ToldItem)| junit::red(name, &told.id, &told.sentence);
-        lost.chain(conflicts).chain(refusal).map(suite).collect()
+        let apart = self.apart_from_items().into_iter();
+        apart.map(|(name, told)| junit::red(name, &told.id, &told.sentence)).collect()
     }
 
     /// Looks up what the step of an item printed that decided how it ended.

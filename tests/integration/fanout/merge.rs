@@ -358,6 +358,22 @@ fn changes_that_contradict_each_other_are_a_conflict() {
     let junit = fs::read_to_string(fan.at("merged/junit.xml")).unwrap();
     assert!(junit.contains("<failure") && junit.contains("packages/shared"), "{junit}");
     fan.project.run(&["deliver", &fan.text("merged"), "--to", "patch"]).code(5);
+
+    // However many files cannot be read, each is named with what is wrong with it, and so is the conflict.
+    for number in 0..60 {
+        fs::write(fan.at(&format!("legs/broken{number}.llz")), "no bundle").unwrap();
+    }
+    fan.merge("many", &["legs"]).code(4);
+    let junit = fs::read_to_string(fan.at("many/junit.xml")).unwrap();
+    let suites: Vec<&str> = junit.split("<testsuite ").filter(|suite| suite.contains("type=\"")).collect();
+    let lost = suites.iter().filter(|suite| suite.contains("nothing says of which item it is"));
+    assert!(
+        lost.clone().count() > 1 && lost.clone().all(|suite| !suite.contains("packages/shared")),
+        "{junit}"
+    );
+    let conflicts: Vec<_> = suites.iter().filter(|suite| suite.contains("packages/shared")).collect();
+    assert_eq!(conflicts.len(), 1, "{junit}");
+    assert!(conflicts[0].starts_with(&format!("name=\"{}\"", item(&plan, "b"))), "{}", conflicts[0]);
 }
 
 #[test]
