@@ -79,8 +79,11 @@ pub(crate) fn reserve(
     let before = request.before.unwrap_or_default();
     let wanted = request.budget.map(|budget| Dollars::allowed(budget).less(Dollars::spent(before)));
     let mut reservation = DayReservation { parts: Vec::new(), before, granted: Dollars::ZERO };
-    for (place, cap) in caps {
-        let store = LedgerStore::at(&place, request.checkout, session)?;
+    // All are found before one of them promises anything.
+    let found = caps
+        .into_iter()
+        .map(|(place, cap)| LedgerStore::at(&place, request.checkout, session).map(|store| (store, cap)));
+    for (store, cap) in found.collect::<Result<Vec<_>, Error>>()? {
         match promise(&store, &cap, wanted, request) {
             Ok(PromisedPart { part, granted }) => {
                 let least =

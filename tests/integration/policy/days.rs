@@ -247,6 +247,30 @@ fn a_run_that_was_killed_counts_what_its_journal_knows() {
     assert_eq!(standing(&project)["taken_usd"], 0.8);
 }
 
+#[test]
+fn nothing_is_promised_where_another_ledger_is_not_found() {
+    let shelf = shelf();
+    let text = "name: main\ninitial: wait\nstates:\n  \
+                wait: {action: 'touch here; while [ ! -e go ]; do sleep 0.05; done', next: ask}\n  \
+                ask: {action_type: prompt, action: one, next: done}\n  done: {terminal: true}\n";
+    let project = fake_host::project(&["claude"], text, &costs(0.2, ""));
+    git(&project, &["init", "-q"]);
+    git(&shelf, &["init", "-q", "--bare", "other.git"]);
+    git(&project, &["remote", "add", "other", &shelf.at("other.git").display().to_string()]);
+    let project = project.env("LL_LOOP_POLICY", "caps: {day: {cost_usd: 1}}\nledger: git=other");
+    project.run(&["ledger", "--begin"]).code(0);
+    let mut child = project.start_until(&ASK, "here");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    project.write("go", "");
+    git(&project, &["remote", "remove", "other"]);
+    // A run keeps its policy where it goes on under another one.
+    let project = project.env("LL_LOOP_POLICY", policy(&shelf, 1.0));
+    project.run(&["ledger", "--begin"]).code(0);
+    project.run(&["resume", "main", "--llm", "--yes"]).code(69).says("has no remote `other`");
+    assert_eq!(standing(&project)["left_usd"], 1.0);
+}
+
 /// A service that keeps a ledger, and lets the first writers be outrun.
 #[derive(Clone, Default)]
 struct Service(Arc<Mutex<Kept>>);
