@@ -92,8 +92,7 @@ pub(crate) fn reserve(
                 reservation.parts.push(ReservedPart { store, part });
             }
             Err(stopped) => {
-                // This part has taken nothing, so the ledgers that did promise something get it back.
-                reservation.settle(Some(before), session);
+                reservation.give_back(session);
                 return Err(stopped.error(&cap, &store));
             }
         }
@@ -281,6 +280,12 @@ impl DayReservation {
     /// Says what was promised, for people.
     pub(crate) fn sentence(&self) -> String {
         format!("${:.2} of the day's cap on cost are reserved for this run", self.granted.usd())
+    }
+
+    /// Writes down that nothing was taken: the run does not begin, or go on.
+    pub(crate) fn give_back(self, session: &Session<'_>) {
+        let before = self.before;
+        self.settle(Some(before), session);
     }
 
     /// Writes down what the whole run took, in US dollars. Where that is not known, the promise stays, and counts.

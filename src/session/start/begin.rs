@@ -338,8 +338,7 @@ impl<'s> ConfiguredRun<'s> {
             Ok(journal) => journal,
             Err(error) => {
                 if let Some(reserved) = reserved {
-                    // It called no model. A promise that is never settled counts in full until the day is over.
-                    reserved.settle(Some(0.0), session);
+                    reserved.give_back(session);
                 }
                 return Err(error);
             }

@@ -38,6 +38,7 @@ use crate::process::signal::Cancel;
 use crate::report::Sinks;
 use crate::report::advice::loop_of;
 use crate::repository::worktree::Worktree;
+use crate::run::area::Area;
 use crate::run::other_verdicts::adjust;
 use crate::run::projection::Projection;
 use crate::run::replay::{Left, LeftLoop};
@@ -51,6 +52,7 @@ use crate::session::prepare::{claim, consent, key_holder, left_behind, trust};
 use crate::session::read::choose::{Chosen, choose, never_began, over};
 use crate::session::read::refolded::{Folded, fold};
 use crate::session::read::run_snapshots;
+use crate::spending::day_reservation::DayReservation;
 
 /// The result of resuming a run.
 pub enum Resumption<'s> {
@@ -218,49 +220,21 @@ impl<'s> UnclaimedRun<'s> {
             None => None,
         };
         let projection = Projection::new(&self.prepared.located.root, files.instance());
-        let opened = self.open(&files, of_another, decided, &projection, &clock).and_then(|opened| {
-            // The caps of an earlier command line are in the journal alone; the machine was compiled from the file.
+        let area = start_tree::area(&territory, &self.options.run, session);
+        let begun = async {
+            let mut opened = self.open(&files, of_another, decided, &projection, &clock)?;
             adjust(&mut self.prepared.machine, &opened.resumed.start.event);
             criteria::claim(&projection, &self.prepared.machine, &context, session)?;
-            Ok(opened)
-        });
-        let opened = opened.and_then(|mut opened| {
-            let run = ResumedSpending { files: &files, resumed: &opened.resumed, decided: &opened.decided };
-            let reserved = day_spending::of_resumed(&self.prepared, &run, session)?;
-            if let Some(reserved) = &reserved {
-                opened.resumed.start.budget.cost_usd = Some(reserved.budget());
-            }
-            Ok((opened, reserved))
-        });
-        let opened = opened.inspect_err(|_| {
+            self.look_at_tree(&mut opened.resumed, &area, &files, worktree.is_some(), &cancel).await?;
+            self.go_on(opened, &files)
+        };
+        let begun = begun.await.inspect_err(|_| {
             if is_archived {
                 // Nothing was done, so it stays what it was; otherwise the next command moves it.
                 let _best_effort = files.archive();
             }
         });
-        let (OpenedRun { mut resumed, sinks, whole, decided }, reserved) = opened?;
-        let area = start_tree::area(&territory, &self.options.run, session);
-        // Only a run that is taken up again after its end asks this; a look at the tree costs several calls of git.
-        if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
-            let found =
-                start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
-            resumed.how.tree_changed = found.is_some_and(|found| found.tree != *ended);
-        }
-        // An approval holds for the tree that was shown. To stop the run is allowed on any.
-        if !resumed.answers.is_empty() && resumed.cancelled_by.is_none() {
-            let found =
-                start_tree::now(&self.prepared, &area, &files, worktree.is_some(), &cancel, session).await;
-            let sha = found.as_ref().map(|found| resumed.start.commit_shown(&found.commit));
-            let tree = found.as_ref().map(|found| &found.tree);
-            answered::check_place(resumed.past.run().question(), tree, sha)?;
-        }
-        let journal = begin_files(&files, &self.options.run, session)
-            .and_then(|()| Journal::go_on(&files, session.redactor.clone(), whole));
-        let journal = journal.map_err(|error| {
-            // The run stays as it was left, so the process id that `begin_files` wrote must not name this process.
-            files.release();
-            claim::cannot_save(&error)
-        })?;
+        let GoingRun { resumed, sinks, decided, journal, reserved } = begun?;
         if made.is_none() {
             say(files.instance(), &resumed.how, session);
         }
@@ -294,6 +268,52 @@ impl<'s> UnclaimedRun<'s> {
             reuse: None,
             reserved,
         })
+    }
+
+    /// Looks whether the tree is the one that the run was left with, and refuses answers about another one.
+    async fn look_at_tree(
+        &self,
+        resumed: &mut Resumed,
+        area: &Area,
+        files: &RunFiles,
+        is_apart: bool,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let now = || start_tree::now(&self.prepared, area, files, is_apart, cancel, self.session);
+        if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
+            resumed.how.tree_changed = now().await.is_some_and(|found| found.tree != *ended);
+        }
+        if resumed.answers.is_empty() || resumed.cancelled_by.is_some() {
+            return Ok(());
+        }
+        let found = now().await;
+        let sha = found.as_ref().map(|found| resumed.start.commit_shown(&found.commit));
+        let tree = found.as_ref().map(|found| &found.tree);
+        answered::check_place(resumed.past.run().question(), tree, sha)
+    }
+
+    /// Has a part of the day promised to the run, and opens its journal. Where that fails, the promise is given back.
+    fn go_on(&self, opened: OpenedRun, files: &RunFiles) -> Result<GoingRun, Error> {
+        let session = self.session;
+        let OpenedRun { mut resumed, sinks, whole, decided } = opened;
+        // The last that can refuse the run: what is promised here counts, whatever becomes of this process.
+        let run = ResumedSpending { files, resumed: &resumed, decided: &decided };
+        let reserved = day_spending::of_resumed(&self.prepared, &run, session)?;
+        if let Some(reserved) = &reserved {
+            resumed.start.budget.cost_usd = Some(reserved.budget());
+        }
+        let journal = begin_files(files, &self.options.run, session)
+            .and_then(|()| Journal::go_on(files, session.redactor.clone(), whole));
+        match journal {
+            Ok(journal) => Ok(GoingRun { resumed, sinks, decided, journal, reserved }),
+            Err(error) => {
+                files.release();
+                if let Some(reserved) = reserved {
+                    reserved.give_back(session);
+                }
+                Err(claim::cannot_save(&error))
+            }
+        }
     }
 
     /// Folds the journal of a run that is still in its bundle, and checks that it can go on. Writes nothing.
@@ -417,6 +437,15 @@ struct OpenedRun {
     sinks: Sinks,
     whole: Whole,
     decided: Decided,
+}
+
+/// A run that goes on, with all that it needs for that.
+struct GoingRun {
+    resumed: Resumed,
+    sinks: Sinks,
+    decided: Decided,
+    journal: Journal,
+    reserved: Option<DayReservation>,
 }
 
 /// How a run goes on.

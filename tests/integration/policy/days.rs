@@ -248,6 +248,36 @@ fn a_run_that_was_killed_counts_what_its_journal_knows() {
 }
 
 #[test]
+fn a_run_that_is_refused_as_it_goes_on_has_nothing_promised() {
+    let shelf = shelf();
+    let text = "name: main\ninitial: make\nstates:\n  make: {action: echo made, next: may}\n  \
+                may: {action_type: human_approval, action: 'Go on?', on_yes: ask, on_no: done}\n  \
+                ask: {action_type: prompt, action: one, next: done}\n  done: {terminal: true}\n";
+    let project =
+        fake_host::project(&["claude"], text, &costs(0.2, "")).env("LL_LOOP_POLICY", policy(&shelf, 1.0));
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "x"]);
+    project.run(&["ledger", "--begin"]).code(0);
+    project.run(&["run", "main", "--no-llm", "--ci=plain", "--no-strict", "--on-change", "report"]).code(75);
+    let answer = ["answer", "main", "approve", "--llm", "--yes"];
+    // About another tree.
+    project.write("more", "by somebody else");
+    project.run(&answer).code(2).says("is not the one that the question is about");
+    assert_eq!(standing(&project)["left_usd"], 1.0);
+    std::fs::remove_file(project.at("more")).unwrap();
+    // Where its files cannot be made.
+    let journal = project.run_files(".events.jsonl").remove(0);
+    let scratch = journal.to_str().unwrap().replace(".events.jsonl", ".dir");
+    std::fs::write(&scratch, "").unwrap();
+    project.run(&answer).code(2).says("cannot save the run");
+    assert_eq!(standing(&project)["left_usd"], 1.0);
+    std::fs::remove_file(&scratch).unwrap();
+    project.run(&answer).code(0).says("$1.00 of the day's cap");
+    assert_eq!(standing(&project)["taken_usd"], 0.2);
+}
+
+#[test]
 fn nothing_is_promised_where_another_ledger_is_not_found() {
     let shelf = shelf();
     let text = "name: main\ninitial: wait\nstates:\n  \
