@@ -339,7 +339,7 @@ fn is_harmless(path: &Path) -> bool {
             let is_worktree = path.ancestors().nth(2).is_some_and(|above| above.ends_with(".git/worktrees"));
             is_worktree && read::text(path, MIB).is_ok_and(|text| text.trim() == "../..")
         }
-        "config" => read::text(path, MIB).is_ok_and(|text| text.lines().all(is_harmless_line)),
+        "config" => read::text(path, MIB).is_ok_and(|text| is_harmless_config(&text)),
         _ => false,
     }
 }
@@ -361,15 +361,32 @@ const HARMLESS: [&str; 14] = [
     "remote",
 ];
 
+/// Tells whether a configuration of git has nothing but harmless lines, each in the form in which git itself writes it. There is more
+/// that git reads, such as a key behind the head of a section: whatever has another form is harmful.
+fn is_harmless_config(text: &str) -> bool {
+    text.lines().all(is_harmless_line)
+}
+
 fn is_harmless_line(line: &str) -> bool {
     let line = line.trim();
-    if let Some(section) = line.strip_prefix('[') {
-        let section = section.to_ascii_lowercase();
-        let names = ["core]", "user]", "remote \"", "branch \"", "submodule]", "submodule \""];
-        return line.ends_with(']') && names.iter().any(|name| section.starts_with(name));
+    if let Some(head) = line.strip_prefix('[') {
+        return head.strip_suffix(']').is_some_and(is_harmless_section);
     }
     let key = up_to(line, &['=']).trim().to_ascii_lowercase();
-    line.is_empty() || line.starts_with('#') || HARMLESS.contains(&key.as_str()) || key == "active"
+    // What a backslash ends goes on in the next line.
+    let is_whole = !line.ends_with('\\');
+    let is_harmless = || line.starts_with('#') || HARMLESS.contains(&key.as_str()) || key == "active";
+    line.is_empty() || (is_whole && is_harmless())
+}
+
+/// Reads what stands between the brackets of a section head. A quote or a bracket inside may be where git takes the head to end.
+fn is_harmless_section(head: &str) -> bool {
+    let (name, subsection) = match head.split_once(" \"") {
+        Some((name, quoted)) => (name, quoted.strip_suffix('"')),
+        None => return ["core", "user", "submodule"].contains(&head.to_ascii_lowercase().as_str()),
+    };
+    let is_plain = subsection.is_some_and(|name| !name.contains(['"', '\\']));
+    is_plain && ["remote", "branch", "submodule"].contains(&name.to_ascii_lowercase().as_str())
 }
 
 fn remove(path: &Path) -> io::Result<()> {
@@ -387,7 +404,10 @@ fn shown(path: &Path, root: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::base::text::after_last;
 
     fn tree(files: &[&str]) -> tempfile::TempDir {
         let tree = tempfile::TempDir::with_prefix("ll-protected-").unwrap();
@@ -444,6 +464,74 @@ mod tests {
             !at("src/.claude").exists() && !at("bad/.git/config").exists() && at("new/.git/config").exists()
         );
         assert_eq!(fs_err::read_dir(at("aside")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_configuration_is_harmless_only_where_git_reads_it_as_we_do() {
+        for text in [
+            "[core]\n\tbare = false\n\tworktree = ../x\n[remote \"origin\"]\n\turl = /x\n\tfetch = +a:b\n",
+            "[Branch \"a]b #;\"]\r\n\tremote = origin\r\n\tmerge = refs/heads/a]b\r\n",
+            "# [alias] \n[submodule]\n\tactive = .\n[submodule \"a b\"]\n\tactive = true\n\turl = u\n",
+            "",
+        ] {
+            assert!(is_harmless_config(text), "{text:?}");
+        }
+        for text in [
+            "[core] fsmonitor = ./evil # ]\n",
+            "[core]fsmonitor=./evil;]\n",
+            "[core] fsmonitor = \"./evil]\n",
+            "[core][core] fsmonitor = ./evil # ]\n",
+            "[remote \"x\"] uploadpack = \"./evil #\"]\n",
+            "[remote \"x\"] [core] fsmonitor = ./evil #\"]\n",
+            "[remote \"\\\"\"] uploadpack = ./evil # \"]\n",
+            "[submodule \"x\"] update = !./evil #]\n",
+            "[branch \"x\n\tremote = \"]\n",
+            "[core] bare = false\n",
+            "[core] # ]\n",
+            "[ core]\n",
+            "[remote.x]\n",
+            "[remote]\n",
+            "[include]\n\tname = x\n",
+            "[user]\n\tname = x \\\n[core]\n",
+            "[core]\n\tbare = false; \\\n\tfsmonitor = ./evil\n",
+            "[core]\rfsmonitor = ./evil # ]\n",
+            "\u{feff}[core]\n",
+            "x",
+        ] {
+            assert!(!is_harmless_config(text), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// Git says what it reads: whatever the pieces of a configuration come to, what passes names no other keys.
+        #[test]
+        fn git_reads_nothing_else_in_what_is_harmless(pieces in prop::collection::vec(piece(), 1..8)) {
+            let text = format!("[core]\n{}", pieces.concat());
+            if !is_harmless_config(&text) {
+                return Ok(());
+            }
+            let directory = tempfile::tempdir().unwrap();
+            let file = directory.path().join("config");
+            fs_err::write(&file, &text).unwrap();
+            let mut git = std::process::Command::new("git");
+            let listed = git.args(["config", "--list", "-z", "--file"]).arg(file).output().unwrap().stdout;
+            for entry in String::from_utf8(listed).unwrap().split_terminator('\0') {
+                let name = up_to(entry, &['\n']);
+                let (section, key) = (up_to(name, &['.']), after_last(name, &['.']));
+                prop_assert!(["core", "user", "remote", "branch", "submodule"].contains(&section), "{text:?}: {name}");
+                prop_assert!(HARMLESS.contains(&key) || key == "active", "{text:?}: {name}");
+            }
+        }
+    }
+
+    fn piece() -> impl Strategy<Value = &'static str> {
+        prop_oneof![
+            4 => prop::sample::select(vec!["[core]\n", "[remote \"x\"]\n", "bare = true\n", "[user]\r\n", "name = x\n"]),
+            1 => prop::sample::select(vec!["[core]", "[remote \"", "fsmonitor", " = ", "url", "name = ", "./evil"]),
+            1 => prop::sample::select(vec!["[", "]", "\"", "\"]", "\\", "\\\n", "\n", "\r", " ", "# ", ";", "=", "]\n"]),
+        ]
     }
 
     #[test]
