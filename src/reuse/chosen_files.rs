@@ -63,13 +63,13 @@ pub struct ChosenFiles {
 /// # Errors
 /// A repository inside, which is not looked into, may be read, or there are too many files.
 pub fn chosen(tree: &ListedTree, choice: &Choice<'_>) -> Result<ChosenFiles, NoKey> {
-    if let Some(path) = tree.nested.iter().find(|path| choice.inputs.may_reach(path)) {
-        return Err(NoKey::NestedRepository(path.clone()));
-    }
     // A record is only of checks that passed, whatever was excused, so that the quarantine decides nothing.
     let is_work = |path: &str| {
         !is_own(path.as_bytes()) && !is_quarantine(path) && !choice.own.iter().any(|own| is_within(path, own))
     };
+    if let Some(path) = tree.nested.iter().find(|path| is_work(path) && choice.inputs.may_reach(path)) {
+        return Err(NoKey::NestedRepository(path.clone()));
+    }
     let is_input = |path: &&String| is_work(path) && choice.inputs.hold(path);
     let uncommitted: BTreeSet<String> =
         tree.untracked.iter().chain(&tree.named).filter(is_input).cloned().collect();
@@ -339,5 +339,8 @@ mod tests {
         assert_eq!(wrong.to_string(), "`scr/` holds no file");
         tree.nested.insert("src/vendor".to_owned());
         assert!(matches!(chosen(&tree, &choice), Err(NoKey::NestedRepository(_))));
+        // A working tree of ours is no work, wherever it lies.
+        tree.nested = ["src/.loops/.worktrees/a".to_owned()].into();
+        assert!(chosen(&tree, &choice).is_ok());
     }
 }

@@ -73,9 +73,8 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
     for entry in paths(&known?) {
         // `? PATH`, or `H 100644 ID STAGE<tab>PATH`, where other letters stand for what the index says of a file.
         if let Some(path) = entry.strip_prefix("? ") {
-            // Of another repository git lists nothing but its folder, with a slash at the end.
-            match path.strip_suffix('/') {
-                Some(repository) => tree.nested.insert(repository.to_owned()),
+            match nested(path) {
+                Some(repository) => tree.nested.insert(repository),
                 None => tree.untracked.insert(path.to_owned()),
             };
             continue;
@@ -92,9 +91,19 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
         }
     }
     if let Some(named) = named {
-        tree.named = paths(&named?).into_iter().filter(|path| !path.ends_with('/')).collect();
+        for path in paths(&named?) {
+            match nested(&path) {
+                Some(repository) => tree.nested.insert(repository),
+                None => tree.named.insert(path),
+            };
+        }
     }
     Ok(tree)
+}
+
+/// Returns the folder of another repository: git lists nothing else of it, with a slash at the end, ignored or not.
+fn nested(entry: &str) -> Option<String> {
+    entry.strip_suffix('/').map(str::to_owned)
 }
 
 /// Looks for a source that git ignores and that a check reads as one of the inputs. What ll-loop and this run write is none: `own`
@@ -251,4 +260,33 @@ fn look(place: &Path, buffer: &mut [u8]) -> io::Result<Option<KeyFile>> {
     let is_executable = metadata.permissions().mode() & 0o111 != 0;
     let mode = if is_executable { FileMode::Executable } else { FileMode::File };
     Ok(Some(KeyFile { mode, content: Sum::end(digest) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_in_an_ignored_folder_that_is_named_is_listed_as_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        let path = std::env::var("PATH").unwrap();
+        let git = Git::new(top, BTreeMap::from([("PATH".to_owned(), path)]));
+        for file in ["vendor/lib/x", "vendor/own", "other/lib/x", "other/own"] {
+            fs_err::create_dir_all(top.join(file).parent().unwrap()).unwrap();
+            fs_err::write(top.join(file), "x").unwrap();
+        }
+        fs_err::write(top.join(".gitignore"), "/vendor\n/other\n").unwrap();
+        for repository in [".", "vendor/lib", "other/lib"] {
+            git.bytes(&Call::new("init").with(&["-q"]).paths([repository.to_owned()]), &[]).unwrap();
+        }
+        let strings = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
+        for named in ["vendor", "vendor/lib", "vendor/lib/x"] {
+            let tree = listed(&git, [named].into_iter()).unwrap();
+            assert_eq!(tree.nested, strings(&["vendor/lib"]), "{named}");
+            let files = if named == "vendor" { strings(&["vendor/own"]) } else { BTreeSet::new() };
+            assert_eq!(tree.named, files, "{named}");
+        }
+        assert_eq!(listed(&git, std::iter::empty()).unwrap().nested, BTreeSet::new());
+    }
 }

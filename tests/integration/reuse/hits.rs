@@ -126,6 +126,11 @@ fn what_is_not_known_makes_no_key_and_nothing_is_kept() {
         ("a tool that is gone", "rm tool", "cannot be started"),
         ("a pipe", "rm src/b.txt; mkfifo src/b.txt", "b.txt"),
         ("a repository inside", "git init -q src/inner; touch src/inner/x", "a repository of its own"),
+        (
+            "a repository in a folder that git ignores",
+            "echo src/out/ >> .gitignore; git init -q src/out/inner; touch src/out/inner/x",
+            "a repository of its own",
+        ),
     ] {
         let project = project();
         let changed = project.program("sh", &["-ec", change]).output().unwrap();
