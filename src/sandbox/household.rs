@@ -1,6 +1,6 @@
 //! What lies in a home, a CI runner's environment and a host's own directory, and which of it an action sees.
 
-use crate::base::text::up_to;
+use crate::base::text::{after_last, up_to};
 
 /// What holds credentials in a home; it is not there for confined actions.
 pub const CREDENTIALS: [&str; 22] = [
@@ -159,10 +159,13 @@ pub fn addresses(text: &str) -> (Vec<String>, Vec<u16>) {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
     for scheme in ["https://", "http://"] {
         for rest in text.split(scheme).skip(1) {
-            let end = rest.find(|c: char| {
+            let before_path = up_to(rest, &['/', '?', '#', '\\', '"', '\'', ' ', '\t', '\r', '\n']);
+            // A user and a password may stand before the host.
+            let host = after_last(before_path, &['@']);
+            let end = host.find(|c: char| {
                 !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']'))
             });
-            let authority = &rest[..end.unwrap_or(rest.len())];
+            let authority = &host[..end.unwrap_or(host.len())];
             let (name, port) = authority
                 .rsplit_once(':')
                 .map_or((authority, None), |(name, port)| (name, port.parse().ok()));
@@ -210,7 +213,11 @@ mod tests {
         let text = "x=http://127.0.0.1:8123/v1 'base_url=\"https://api.example.com:8443/x\"' https://a.b";
         let (hosts, ports) = addresses(text);
         assert_eq!((hosts, ports), (vec!["api.example.com:8443".to_owned(), "a.b".to_owned()], vec![8123]));
-        assert_eq!(addresses("http:// https://:4 none"), (Vec::new(), Vec::new()));
+        let text = "https://me@gateway.example/v1 http://me:p:4@localhost:80/ https://a@b@c.d:1 \"https://e.f\" x@y \
+                    https://g.h/@i https://j.k?l@m https://n.o\\@p https://q.r,s https://a%40b:@t.u";
+        let named = ["gateway.example", "c.d:1", "e.f", "g.h", "j.k", "n.o", "q.r", "t.u"];
+        assert_eq!(addresses(text), (named.map(str::to_owned).to_vec(), vec![80]));
+        assert_eq!(addresses("http:// https://:4 https://me@ none"), (Vec::new(), Vec::new()));
     }
 
     #[test]
