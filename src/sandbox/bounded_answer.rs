@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -15,12 +15,12 @@ pub(super) const ANSWER: Duration = Duration::from_secs(10);
 /// How long one may take that has something to do.
 pub(super) const WORK: Duration = Duration::from_mins(1);
 
-/// Runs a program to its end and to that of all that it printed.
+/// Runs a program to its end and to that of all that it printed, within one limit for all of it.
 ///
 /// # Errors
 /// It cannot be started, or the time is over: then it has ended with everything that it started.
 pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
-    // In a group of its own, it can be ended together with what it started.
+    let deadline = Instant::now() + limit;
     let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (sender, answers) = channel();
     // Both at once: a program that fills one pipe waits while the other is read.
@@ -28,13 +28,29 @@ pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Resul
     read(child.stderr.take(), AnswerStream::Err, sender);
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     for _ in 0..2 {
-        match answers.recv_timeout(limit) {
+        match answers.recv_timeout(left_until(deadline)) {
             Ok((AnswerStream::Out, bytes)) => stdout = bytes,
             Ok((AnswerStream::Err, bytes)) => stderr = bytes,
             Err(_) => return Err(given_up(&mut child, limit)),
         }
     }
-    Ok(Output { status: child.wait()?, stdout, stderr })
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Output { status, stdout, stderr });
+        }
+        if left_until(deadline).is_zero() {
+            return Err(given_up(&mut child, limit));
+        }
+        // It has nothing more to say, and mostly ends in a moment.
+        std::thread::sleep(MOMENT);
+    }
+}
+
+/// The time between two looks at a program that has said its last word.
+const MOMENT: Duration = Duration::from_millis(1);
+
+fn left_until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
 }
 
 /// Where a program printed something.
@@ -86,7 +102,15 @@ mod tests {
     #[test]
     fn who_does_not_answer_is_given_up_with_all_that_it_started() {
         let limit = Duration::from_millis(200);
-        for script in ["trap '' TERM; sleep 600", "sleep 600 & wait", "sleep 600 & exit 0"] {
+        for script in [
+            "trap '' TERM; sleep 600",
+            "sleep 600 & wait",
+            "sleep 600 & exit 0",
+            // It has nothing more to say, and stays.
+            "exec >&- 2>&-; sleep 2",
+            // The time is that of both outputs together.
+            "sleep 0.15; exec >&-; sleep 0.15",
+        ] {
             let why = answer_within(&mut shell(script), limit).unwrap_err();
             assert_eq!(why.kind(), io::ErrorKind::TimedOut, "{script}");
         }
