@@ -498,9 +498,11 @@ fn on_path(env: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
     env.get("PATH").into_iter().flat_map(|path| path.split(':'))
 }
 
-/// Writes what git is told to leave out, with what stands in for protected files that are not there.
+/// Writes what git is told to leave out, with what stands in for protected files that are not there. Git reads that in the
+/// directory that all working trees of a repository share, wherever it lies, and takes it from the top of each.
 fn exclude(root: &Path, masks: &Masks, own: &Path) -> io::Result<Option<(String, String)>> {
-    let info = root.join(".git/info");
+    let Some(GitDirectory { root: top, shared, .. }) = gitdir::named(root) else { return Ok(None) };
+    let Ok(info) = shared.join("info").canonicalize() else { return Ok(None) };
     if !info.is_dir() {
         return Ok(None);
     }
@@ -511,12 +513,11 @@ fn exclude(root: &Path, masks: &Masks, own: &Path) -> io::Result<Option<(String,
         // With an empty file in its place, git inside would see and commit what the user's own leaves out.
         Err(why) => return Err(io::Error::other(format!("{}: {why}", place.display()))),
     };
-    let masks = masks.all().filter_map(|mask| mask.strip_prefix(root).ok());
-    // Git does not look for files to add below `.git`.
-    for mask in masks.filter(|mask| !mask.starts_with(".git")) {
-        content.extend_from_slice(format_line(mask).as_bytes());
+    let continuation = root.join(CONTINUATION);
+    let made = masks.all().chain([&continuation]).filter_map(|path| path.strip_prefix(&top).ok());
+    for path in made.filter(|path| !path.starts_with(".git")) {
+        content.extend_from_slice(format_line(path).as_bytes());
     }
-    content.extend_from_slice(format_line(Path::new(CONTINUATION)).as_bytes());
     let file = own.join("exclude");
     create(&file, content)?;
     fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o444))?;
@@ -748,5 +749,39 @@ mod tests {
         assert_eq!(written(), [b"caf\xe9/", ours.as_bytes()].concat());
         fs_err::File::create(&place).unwrap().set_len(MIB + 1).unwrap();
         assert!(exclude(root.path(), &Masks::default(), own.path()).is_err());
+    }
+
+    fn git(directory: &Path, arguments: &[&str]) {
+        let isolated = [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")];
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(directory).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
+        assert!(command.args(arguments).envs(isolated).output().unwrap().status.success(), "{arguments:?}");
+    }
+
+    #[test]
+    fn git_leaves_out_what_stands_in_for_files_wherever_its_directory_lies() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
+        let at = |name: &str| top.join(name);
+        fs_err::create_dir_all(at("main")).unwrap();
+        git(&at("main"), &["init", "-q", "--separate-git-dir", "../apart"]);
+        git(&at("main"), &["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&at("main"), &["worktree", "add", "-q", "../linked"]);
+        fs_err::create_dir_all(at("linked/below")).unwrap();
+        let place = at("apart/info/exclude");
+        fs_err::write(&place, "of-the-user\n").unwrap();
+        for (root, mask, line) in [
+            ("main", ".npmrc", "\n/.npmrc\n"),
+            ("linked", ".npmrc", "\n/.npmrc\n"),
+            ("linked/below", ".npmrc", "\n/below/.npmrc\n"),
+        ] {
+            let own = tempfile::tempdir().unwrap();
+            let masks = Masks { files: vec![at(root).join(mask)], directories: Vec::new() };
+            let (file, covered) = exclude(&at(root), &masks, own.path()).unwrap().unwrap();
+            assert_eq!(covered, text(&place), "{root}");
+            let content = fs_err::read_to_string(file).unwrap();
+            assert!(content.starts_with("of-the-user\n") && content.contains(line), "{root}: {content}");
+            assert_eq!(fs_err::read_to_string(&place).unwrap(), "of-the-user\n", "{root}");
+        }
     }
 }

@@ -32,6 +32,23 @@ fn git_works_but_for_what_names_programs() {
 }
 
 #[test]
+fn a_commit_in_a_linked_working_tree_has_nothing_of_what_stands_in_for_protected_files() {
+    for who in possible() {
+        let project = project(&one("workspace", "echo made > made; git add -A && git commit -qm one"));
+        git(&project, &["worktree", "add", "-q", "-b", "other", "tree"]);
+        give_away(&project);
+        let mut command = project.command(&["run", "main", "--no-ci"]);
+        command.current_dir(project.at("tree"));
+        run_as(command, who).code(0);
+        let files = git(&project, &["-c", "safe.directory=*", "ls-tree", "-r", "--name-only", "other"]);
+        assert_eq!(
+            files.lines().collect::<Vec<_>>(),
+            [".github/workflows/ci.yml", ".loops/main.yaml", "made", "src/work.txt"]
+        );
+    }
+}
+
+#[test]
 fn a_server_and_its_client_work_and_end_with_the_action() {
     let script = "python3 -m http.server 8123 --bind 127.0.0.1 > /dev/null 2>&1 &
         for i in $(seq 100); do python3 -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:8123/src/work.txt\").read()' 2> /dev/null && break; sleep 0.1; done
