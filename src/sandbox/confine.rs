@@ -248,7 +248,7 @@ impl Confinement {
         let (directories, files) = hidden;
         facts.hidden_directories = directories;
         facts.hidden_files = files;
-        for path in self.roots_own() {
+        for path in if self.is_root() { roots_own(Path::new("/etc")) } else { Vec::new() } {
             if Path::new(&path).is_dir() { &mut facts.hidden_directories } else { &mut facts.hidden_files }
                 .push(path);
         }
@@ -353,23 +353,9 @@ impl Confinement {
         })
     }
 
-    /// Returns what root alone reads in the configuration of the machine, where actions run as root without its rights: as
-    /// the owner of these files they would read them.
-    fn roots_own(&self) -> Vec<String> {
-        let is_root = matches!(&self.ready, ReadyEngine::Container(ready) if ready.user.uid == 0);
-        let mut found = Vec::new();
-        let mut open = if is_root { vec![PathBuf::from("/etc")] } else { Vec::new() };
-        while let Some(directory) = open.pop() {
-            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-                let Ok(metadata) = entry.metadata() else { continue };
-                if metadata.is_dir() && metadata.mode() & 0o005 == 0o005 {
-                    open.push(entry.path());
-                } else if !metadata.is_symlink() && metadata.mode() & 0o004 == 0 {
-                    found.push(text(&entry.path()));
-                }
-            }
-        }
-        found
+    /// Tells whether actions run as root, without its rights.
+    fn is_root(&self) -> bool {
+        matches!(&self.ready, ReadyEngine::Container(ready) if ready.user.uid == 0)
     }
 
     /// Returns what is hidden, and takes what leads there out of the environment.
@@ -496,6 +482,25 @@ fn programs_elsewhere(env: &BTreeMap<String, String>, root: &Path) -> Vec<String
 /// Returns the directories on `PATH`.
 fn on_path(env: &BTreeMap<String, String>) -> impl Iterator<Item = &str> {
     env.get("PATH").into_iter().flat_map(|path| path.split(':'))
+}
+
+/// Returns what root alone reads in the configuration of the machine: without its rights, root would still read it as the owner
+/// of these files. A directory that others may list and not enter, or the reverse, is so as a whole.
+fn roots_own(top: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![top.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            let needed = if metadata.is_dir() { 0o005 } else { 0o004 };
+            if !metadata.is_symlink() && metadata.mode() & needed != needed {
+                found.push(text(&entry.path()));
+            } else if metadata.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    found
 }
 
 /// Writes what git is told to leave out, with what stands in for protected files that are not there. Git reads that in the
@@ -783,5 +788,31 @@ mod tests {
             assert!(content.starts_with("of-the-user\n") && content.contains(line), "{root}: {content}");
             assert_eq!(fs_err::read_to_string(&place).unwrap(), "of-the-user\n", "{root}");
         }
+    }
+
+    #[test]
+    fn what_others_cannot_read_and_enter_is_roots_own_as_a_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["open", "listed", "entered", "closed", "open/listed"] {
+            fs_err::create_dir_all(at(name)).unwrap();
+            fs_err::write(at(name).join("read"), "").unwrap();
+            fs_err::write(at(name).join("own"), "").unwrap();
+            fs_err::set_permissions(at(name).join("own"), std::fs::Permissions::from_mode(0o640)).unwrap();
+            fs_err::set_permissions(at(name).join("read"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        fs_err::os::unix::fs::symlink("open/own", at("link")).unwrap();
+        for (name, mode) in [
+            ("open", 0o755),
+            ("listed", 0o744),
+            ("entered", 0o711),
+            ("closed", 0o700),
+            ("open/listed", 0o754),
+        ] {
+            fs_err::set_permissions(at(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let found: BTreeSet<String> = roots_own(directory.path()).into_iter().collect();
+        let expected = ["closed", "entered", "listed", "open/listed", "open/own"];
+        assert_eq!(found, expected.into_iter().map(|name| text(&at(name))).collect());
     }
 }
