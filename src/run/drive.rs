@@ -174,11 +174,12 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         let asker = world.cancel.asker().map(asker_named);
         let strangers = world.agents.broker.as_ref().and_then(Brokerage::strangers);
         world.remarks.extend(strangers);
-        // Said before its end is: until then the engine decides nothing, and a warning changes nothing.
         let state = engine.run().current().cloned();
         let said = |message| Event::Warning { state: state.clone(), message };
-        let mut events: Vec<_> = world.sandbox.told.drain(..).map(Event::Sandbox).collect();
-        events.extend(world.remarks.drain(..).map(said));
+        let mut told: Vec<_> = world.sandbox.told.drain(..).map(Event::Sandbox).collect();
+        told.extend(world.remarks.drain(..).map(said));
+        let begins = matches!(input, Input::Begin);
+        let mut events = Vec::new();
         // Cancelled first, so that the decision that follows the input knows it.
         events.extend(asker.into_iter().flat_map(|asker| engine.cancel(asker, now)));
         match engine.handle(input, now) {
@@ -187,6 +188,10 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Err(UnexpectedInput) if asker.is_some() => {}
             Err(UnexpectedInput) => unreachable!("every request above has its own answer"),
         }
+        // Said before the end of an action is: until then the engine decides nothing, and a warning changes nothing. But a journal
+        // begins with the start of its run, by which whoever goes on with it knows it.
+        let at = if begins { events.len().min(1) } else { 0 };
+        events.splice(at..at, told);
         if events.iter().any(is_a_look) {
             world.doubt();
         }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Project, Ran, git};
+use crate::fake_host::{found, install};
 
 pub(super) const ASKS: &str = "\
 name: main
@@ -113,6 +114,30 @@ fn an_answer_goes_on_with_the_run() {
                 .says("by ada, whom nobody checked"),
         );
     }
+}
+
+#[test]
+fn a_run_of_agents_that_nothing_confines_goes_on_by_an_answer() {
+    let text = "\
+name: main
+description: d
+initial: ask
+sandbox: off
+states:
+  ask: {action_type: human_approval, action: 'Go on?', on_yes: work, on_no: stopped}
+  work: {action_type: prompt, action: Work., next: done}
+  done: {terminal: true, outcome: success}
+  stopped: {terminal: true, outcome: blocked, description: nobody approved}
+";
+    let project = project(text);
+    install(&project, "bin", "claude");
+    let project = found(project);
+    drop(project.run(&[&["run", "main", "--llm", "--no-budget", "--yes"], CI].concat()).code(75));
+    let kinds: Vec<_> = project.events().iter().map(|event| event["event"].clone()).collect();
+    assert_eq!(kinds[0], "loop_start", "whoever goes on with a run knows it by its first line: {kinds:?}");
+    assert!(kinds.contains(&json!("warning")), "{kinds:?}");
+    let code = code(&awaiting(&project));
+    drop(project.run(&["answer", "main", "reject", "no", "--code", &code]).code(5));
 }
 
 #[test]
