@@ -267,6 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "git is found as this process was")]
     fn a_repository_in_an_ignored_folder_that_is_named_is_listed_as_one() {
         let directory = tempfile::tempdir().unwrap();
         let top = directory.path();

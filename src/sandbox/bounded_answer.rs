@@ -5,9 +5,11 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::process::clock::Clock;
 
 /// How long a program may take to answer that only has to say something.
 pub(super) const ANSWER: Duration = Duration::from_secs(10);
@@ -20,7 +22,7 @@ pub(super) const WORK: Duration = Duration::from_mins(1);
 /// # Errors
 /// It cannot be started, or the time is over: then it has ended with everything that it started.
 pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
-    let deadline = Instant::now() + limit;
+    let clock = Clock::start();
     let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (sender, answers) = channel();
     // Both at once: a program that fills one pipe waits while the other is read.
@@ -28,7 +30,7 @@ pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Resul
     read(child.stderr.take(), AnswerStream::Err, sender);
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     for _ in 0..2 {
-        match answers.recv_timeout(left_until(deadline)) {
+        match answers.recv_timeout(limit.saturating_sub(clock.elapsed())) {
             Ok((AnswerStream::Out, bytes)) => stdout = bytes,
             Ok((AnswerStream::Err, bytes)) => stderr = bytes,
             Err(_) => return Err(given_up(&mut child, limit)),
@@ -38,7 +40,7 @@ pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Resul
         if let Some(status) = child.try_wait()? {
             return Ok(Output { status, stdout, stderr });
         }
-        if left_until(deadline).is_zero() {
+        if limit.saturating_sub(clock.elapsed()).is_zero() {
             return Err(given_up(&mut child, limit));
         }
         // It has nothing more to say, and mostly ends in a moment.
@@ -48,10 +50,6 @@ pub(super) fn answer_within(command: &mut Command, limit: Duration) -> io::Resul
 
 /// The time between two looks at a program that has said its last word.
 const MOMENT: Duration = Duration::from_millis(1);
-
-fn left_until(deadline: Instant) -> Duration {
-    deadline.saturating_duration_since(Instant::now())
-}
 
 /// Where a program printed something.
 #[derive(Clone, Copy)]

@@ -27,6 +27,19 @@ use crate::tools::{
 pub(super) const OWN_WORKFLOWS: [&str; 2] =
     [".github/workflows/ll-loop.yml", ".gitlab/ll-loop.gitlab-ci.yml"];
 
+/// What speaks against taking a line of a job by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Caveat {
+    /// It runs only where an earlier step of its job has found something.
+    AsksEarlier,
+    /// The job has altered what it had checked out before, or asks for a toolchain of its own, or runs after others.
+    SecondChoice,
+    /// The job has prepared its machine before in a way that no other job can be told.
+    Prepared,
+    /// The job has started something before that still runs, or a line does of which only this part is understood.
+    NeedsOthers,
+}
+
 /// A line that a job runs.
 #[derive(Clone, Debug)]
 pub(super) struct CiCommand {
@@ -38,14 +51,7 @@ pub(super) struct CiCommand {
     pub(super) job: String,
     /// The machine that it needs, where it is not Linux.
     machine: Option<OtherMachine>,
-    /// Whether it runs only where an earlier step of its job has found something.
-    asks_earlier: bool,
-    /// Whether the job has altered what it had checked out before, or asks for a toolchain of its own.
-    pub(super) is_second_choice: bool,
-    /// Whether the job has prepared its machine before in a way that no other job can be told.
-    is_prepared: bool,
-    /// Whether the job has started something before that still runs, or that a line does of which only this part is understood.
-    needs_others: bool,
+    caveats: BTreeSet<Caveat>,
     /// The variables that the job has for it, the nearest first.
     pub(super) variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
@@ -118,8 +124,8 @@ impl CiContents {
 /// Returns what the workflows run, each check once: measured or not, it is the same.
 pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let contents = contents(repository);
-    let is_second = |line: &&CiCommand| line.is_second_choice;
-    let alone = contents.commands.iter().filter(|line| !line.needs_others);
+    let is_second = |line: &&CiCommand| line.has(Caveat::SecondChoice);
+    let alone = contents.commands.iter().filter(|line| !line.has(Caveat::NeedsOthers));
     let (second, first): (Vec<_>, Vec<_>) = alone.partition(is_second);
     let mut found = Vec::new();
     let checks = |lines: Vec<&CiCommand>| {
@@ -137,7 +143,7 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     found.retain(|one| !all.iter().any(|other| is_part(repository, one, other)));
     // With what only its job has, a tool often does the same in a special way: under a measure, or for another machine.
     let is_prepared = |one: &Finding| {
-        contents.commands.iter().any(|line| line.is_prepared && line.evidence == one.evidence)
+        contents.commands.iter().any(|line| line.has(Caveat::Prepared) && line.evidence == one.evidence)
     };
     let all = found.clone();
     let has_plain = |one: &Finding| all.iter().any(|other| !is_prepared(other) && is_longer_call(one, other));
@@ -271,7 +277,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         },
         None if is_build(&words) => (Purpose::Build, false),
         // What an unknown script does after a finding of an earlier step is no check of the tree.
-        None if line.asks_earlier => return None,
+        None if line.has(Caveat::AsksEarlier) => return None,
         None => own_script(repository, line, &words)?,
     };
     Some(Finding {
@@ -586,11 +592,7 @@ struct JobPlace<'j> {
     name: &'j str,
     directory: Option<&'j str>,
     machine: Option<OtherMachine>,
-    asks_earlier: bool,
-    is_altered: bool,
-    is_prepared: bool,
-    /// Whether the job has started something that still runs.
-    is_accompanied: bool,
+    caveats: BTreeSet<Caveat>,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
     /// The value of the matrix that is a place of the repository, by how it is written.
@@ -601,10 +603,11 @@ struct JobPlace<'j> {
 impl Workflow<'_> {
     fn read(&self, root: &Node, contents: &mut CiContents) {
         let whole = written_directory(root.get("defaults").and_then(|node| node.get("run")));
-        let named = self.text.split("env.").skip(1);
+        let behind = self.text.split("env.").skip(1);
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let names = named.map(|rest| rest.split(|c| !is_of_name(c)).next().unwrap_or("").to_owned());
-        contents.put_in.extend(names);
+        contents
+            .put_in
+            .extend(behind.map(|rest| rest.split(|c| !is_of_name(c)).next().unwrap_or("").to_owned()));
         for job in lined_yaml::entries(root.get("jobs")) {
             if needs_another_event(job.value.get("if")) {
                 continue;
@@ -623,7 +626,7 @@ impl Workflow<'_> {
                 name: &job.key,
                 directory: of_job.or(whole),
                 machine,
-                is_altered: self.is_late,
+                caveats: self.is_late.then_some(Caveat::SecondChoice).into_iter().collect(),
                 variables,
                 matrix,
                 checkouts: Checkouts::of(&job.value, joined),
@@ -637,13 +640,14 @@ impl Workflow<'_> {
             }
             for step in lined_yaml::items(job.value.get("steps")) {
                 // What is set up behind a check is for those behind it.
-                place.is_prepared |= sets_up(step)
-                    && contents.commands.iter().any(|line| line.is_check_of(&place.id(self.path)));
+                let is_behind_check =
+                    contents.commands.iter().any(|line| line.is_check_of(&place.id(self.path)));
+                place.add(Caveat::Prepared, sets_up(step) && is_behind_check);
                 // Before what it changes is noted, which concerns only the steps behind it.
                 self.step(step, &place, contents);
-                place.is_altered |= is_altering(step);
-                place.is_prepared |= prepares_machine(step);
-                place.is_accompanied |= starts_another(step);
+                place.add(Caveat::SecondChoice, is_altering(step));
+                place.add(Caveat::Prepared, prepares_machine(step));
+                place.add(Caveat::NeedsOthers, starts_another(step));
             }
         }
         let image = |node: Option<&Node>| {
@@ -674,15 +678,17 @@ impl Workflow<'_> {
         let machine = lined_yaml::text(condition).and_then(OtherMachine::of_condition);
         let mut own = variables(step.get("env"));
         own.extend(&place.variables);
-        let place = &JobPlace {
+        let mut place = JobPlace {
             machine: machine.or(place.machine),
-            asks_earlier: asks_earlier_steps(condition),
-            // What an earlier step says, no other job can be told.
-            is_altered: place.is_altered || is_fed_by_steps(step),
             directory: written_directory(Some(step)).or(place.directory),
             variables: own,
             ..place.clone()
         };
+        place.caveats.remove(&Caveat::AsksEarlier);
+        place.add(Caveat::AsksEarlier, asks_earlier_steps(condition));
+        // What an earlier step says, no other job can be told.
+        place.add(Caveat::SecondChoice, is_fed_by_steps(step));
+        let place = &place;
         if let Some(script) = step.get("run") {
             for place in place.of_each_place(self.repository, lined_yaml::text(Some(script))) {
                 // Where only the job knows the directory, what is run there is not for any other.
@@ -767,7 +773,7 @@ impl Workflow<'_> {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
         let mut place = place.clone();
         for (at, line) in logical_lines(script) {
-            place.is_accompanied |= goes_on_beside(&line);
+            place.add(Caveat::NeedsOthers, goes_on_beside(&line));
             let line = whole_line(without_reporter(&place.with_values(&line, directory)));
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What is indented stands in a condition or a loop.
@@ -795,7 +801,7 @@ impl Workflow<'_> {
         evidence: &Evidence,
         contents: &mut CiContents,
     ) {
-        let mut needs_others = place.is_accompanied;
+        let mut place = place.clone();
         for part in commands {
             // The shell stays there, also for the lines behind this one.
             if let Some(below) = part.strip_prefix("cd ") {
@@ -806,9 +812,8 @@ impl Workflow<'_> {
             // `time` only measures, and a run records by itself how long an action took.
             let command = part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned();
             let is_known = makes_ready(&command) || recognise_line(&command).is_some();
-            let command = self.command(command, inside, place, evidence.clone());
-            contents.commands.push(CiCommand { needs_others, ..command });
-            needs_others |= !is_known;
+            contents.commands.push(self.command(command, inside, &place, evidence.clone()));
+            place.add(Caveat::NeedsOthers, !is_known);
         }
     }
 
@@ -820,15 +825,14 @@ impl Workflow<'_> {
         evidence: Evidence,
     ) -> CiCommand {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut caveats = place.caveats.clone();
+        caveats.extend(asks_for_toolchain(&command).then_some(Caveat::SecondChoice));
         CiCommand {
-            is_second_choice: place.is_altered || asks_for_toolchain(&command),
-            is_prepared: place.is_prepared,
+            caveats,
             command,
             directory,
             job: place.id(self.path),
             machine: place.machine,
-            asks_earlier: place.asks_earlier,
-            needs_others: place.is_accompanied,
             variables: place.variables.iter().map(owned).collect(),
             evidence,
         }
@@ -836,6 +840,11 @@ impl Workflow<'_> {
 }
 
 impl CiCommand {
+    /// Tells whether this speaks against taking it by itself.
+    pub(super) fn has(&self, caveat: Caveat) -> bool {
+        self.caveats.contains(&caveat)
+    }
+
     /// Tells whether it is a check of a job, of a tool that is known.
     fn is_check_of(&self, job: &str) -> bool {
         self.job == job && recognise_line(&self.command).is_some_and(|found| found.manner == Manner::Pure)
@@ -843,6 +852,11 @@ impl CiCommand {
 }
 
 impl<'j> JobPlace<'j> {
+    /// Notes what speaks against the lines from here on, if it holds.
+    fn add(&mut self, caveat: Caveat, holds: bool) {
+        self.caveats.extend(holds.then_some(caveat));
+    }
+
     /// Returns how the job is named with its file.
     fn id(&self, path: &str) -> String {
         format!("{path}:{}", self.name)

@@ -96,7 +96,8 @@ impl JobContainer {
 
     /// Returns it as a key of a job.
     pub(super) fn text(&self) -> String {
-        self.lines.iter().map(|line| format!("    {}\n", noted(line))).collect()
+        let lines = self.lines.iter().map(|line| format!("    {}\n", noted(line)));
+        lines.collect::<Vec<_>>().concat()
     }
 }
 

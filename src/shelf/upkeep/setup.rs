@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::chosen_commands::Plan;
-use super::ci::{CiAction, CiCommand, CiContents, MACHINES, words};
+use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::is_install;
 use super::job_services::{JobContainer, JobServices};
@@ -870,8 +870,9 @@ pub(super) fn without_image(steps: &mut Vec<SetUpStep>, contents: &CiContents, c
 pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, String)> {
     let mut found: Vec<&(String, String)> = Vec::new();
     for check in &plan.checks {
-        let is_check =
-            |line: &&CiCommand| !line.is_second_choice && is_call(&line.command, &check.finding.command);
+        let is_check = |line: &&CiCommand| {
+            !line.has(Caveat::SecondChoice) && is_call(&line.command, &check.finding.command)
+        };
         let mut lines = contents.commands.iter().filter(is_check);
         let Some(first) = lines.next() else { continue };
         let others: Vec<&CiCommand> = lines.collect();

@@ -395,7 +395,7 @@ fn called_scripts(body: &str) -> Vec<&str> {
                 found.extend(names.iter().filter(|name| !name.starts_with('-')));
             }
             ["concurrently", names @ ..] => {
-                found.extend(names.iter().filter_map(|name| name.strip_prefix("npm:")))
+                found.extend(names.iter().filter_map(|name| name.strip_prefix("npm:")));
             }
             _ => {}
         }
