@@ -131,6 +131,8 @@ states:
 ";
     let project = project(text);
     install(&project, "bin", "claude");
+    // What the host that is played here writes down, and the home, lie in the tree and are no work of the run.
+    project.write(".git/info/exclude", "*\n");
     let project = found(project);
     drop(project.run(&[&["run", "main", "--llm", "--no-budget", "--yes"], CI].concat()).code(75));
     let kinds: Vec<_> = project.events().iter().map(|event| event["event"].clone()).collect();
