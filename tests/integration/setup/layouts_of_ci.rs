@@ -822,7 +822,10 @@ fn a_shell_of_gitlab_stays_where_it_went() {
     ]);
     project.run(&["init"]).code(0);
     let text = project.read(".loops/tidy.yaml");
-    assert!(text.contains("  # .gitlab-ci.yml:6\n  lint:\n    cwd: api/sub\n"), "{text}");
+    assert!(
+        text.contains("  # .gitlab-ci.yml:6\n  lint:\n    action: cd api/sub && staticcheck ./...\n"),
+        "{text}"
+    );
 }
 
 #[test]
