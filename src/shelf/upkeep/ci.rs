@@ -74,6 +74,13 @@ pub(super) struct CiAction {
     pub(super) is_whole: bool,
 }
 
+impl CiAction {
+    /// Returns its inputs whose values are known without a variable.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &(String, String)> {
+        self.with.iter().chain(&self.of_matrix)
+    }
+}
+
 /// What the workflows of a repository say.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CiContents {
@@ -471,9 +478,17 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
             continue;
         }
         let is_late = is_any_before_merge && is_after_merge(root);
-        for text in texts_as_called(repository, path, root, &all) {
-            let Some(root) = lined_yaml::parse(&text) else { continue };
-            Workflow { repository, path, text: &text, is_late }.read(&root, &mut contents);
+        let read = |text: &str, root: &Node, contents: &mut CiContents| {
+            Workflow { repository, path, text, is_late }.read(root, contents);
+        };
+        let as_called = texts_as_called(repository, path, root, &all);
+        if as_called.is_empty() {
+            read(repository.text(path).unwrap_or(""), root, &mut contents);
+        }
+        for text in as_called {
+            if let Some(root) = lined_yaml::parse(&text) {
+                read(&text, &root, &mut contents);
+            }
         }
     }
     contents.settle();
@@ -502,11 +517,11 @@ fn given_inputs(job: &Node) -> Vec<Vec<(String, String)>> {
 /// The most calls of one workflow that are read.
 const MOST_CALLS: usize = 12;
 
-/// Returns the text of a workflow; of one that others call, with the inputs of each call in their places.
+/// Returns the texts of a workflow that others call, with the inputs of each call in their places; none where it is as it is written.
 fn texts_as_called(repository: &Repository, path: &str, root: &Node, all: &[(&str, Node)]) -> Vec<String> {
     let text = repository.text(path).unwrap_or("");
     if !is_only_called(root) || !text.contains("inputs.") {
-        return vec![text.to_owned()];
+        return Vec::new();
     }
     let declared = root.get("on").and_then(|on| on.get("workflow_call")).and_then(|call| call.get("inputs"));
     let defaults = lined_yaml::entries(declared).iter().map(|entry| (&entry.key, entry.value.get("default")));
@@ -530,7 +545,7 @@ fn texts_as_called(repository: &Repository, path: &str, root: &Node, all: &[(&st
             texts.push(as_called);
         }
     }
-    if texts.is_empty() { vec![text.to_owned()] } else { texts }
+    texts
 }
 
 /// Tells whether a workflow that only others call is called by one that a change starts, or by none here.

@@ -239,7 +239,9 @@ impl SetUpPlace<'_> {
             let needs_go =
                 command.starts_with("go install ") && !steps.iter().any(|step| is_action(step, &GO));
             // Without it, what `go install` makes is not on PATH.
-            steps.extend(if needs_go { go(self) } else { Vec::new() });
+            if needs_go {
+                steps.extend(go(self));
+            }
             steps.push(SetUp::Run(command));
         }
         for command in targets_of_rust(called).chain(self.tools_of_actions()) {
@@ -331,7 +333,7 @@ impl SetUpPlace<'_> {
         }
         let copied = |action: &CiAction| SetUp::CopiedAction {
             uses: format!("{}@{}", action.name, action.version),
-            with: action.with.iter().chain(&action.of_matrix).cloned().collect(),
+            with: action.inputs().cloned().collect(),
         };
         found.into_iter().map(copied).collect()
     }
@@ -395,7 +397,7 @@ impl SetUpPlace<'_> {
         let of_job = |job: &&str| {
             let mut actions = self.contents.actions.iter().filter(|action| action.job == **job);
             let action = actions.find(|action| action.name == "dtolnay/rust-toolchain")?;
-            let said = action.with.iter().chain(&action.of_matrix).find(|(key, _)| key == "toolchain");
+            let said = action.inputs().find(|(key, _)| key == "toolchain");
             let name = said.map_or(action.version.as_str(), |(_, value)| value);
             // A commit has forty digits, and says nothing.
             (is_channel(name) && name.len() < 40).then_some(name)
@@ -721,21 +723,14 @@ impl SetUpPlace<'_> {
     /// Returns the value that the repository's own workflows give an input of an action, if it is not an expression: of the jobs that
     /// make the checks, or else of any. Of several versions it is the newest.
     fn of_ci(&self, action: &str, input: &str) -> Option<String> {
-        let of_action = || self.contents.actions.iter().filter(|known| known.name == action);
-        let is_near = |known: &&CiAction| self.jobs.contains(known.job.as_str());
-        let of = |pairs: &mut dyn Iterator<Item = &(String, String)>| {
-            // An input may list several versions, a line each; the checks are made once, with the first.
-            let values: Vec<&str> =
-                pairs.filter(|(key, _)| key == input).map(|(_, value)| first_line(value)).collect();
-            newest(&values).map(str::to_owned)
-        };
-        let written =
-            |known: &'_ CiAction| known.with.iter().chain(&known.of_matrix).cloned().collect::<Vec<_>>();
-        let near: Vec<_> = of_action().filter(is_near).flat_map(written).collect();
-        let any: Vec<_> = of_action().flat_map(written).collect();
-        // What a variable of a job says, it says for what that does.
-        let mut computed = of_action().filter(is_near).flat_map(|known| &known.of_variables);
-        of(&mut near.iter()).or_else(|| of(&mut computed)).or_else(|| of(&mut any.iter()))
+        let is_meant = |known: &&CiAction| known.name == action;
+        let is_near = |known: &&CiAction| is_meant(known) && self.jobs.contains(known.job.as_str());
+        let any = || self.contents.actions.iter().filter(is_meant);
+        let near = || self.contents.actions.iter().filter(is_near);
+        newest_of(near().flat_map(CiAction::inputs), input)
+            // What a variable of a job says, it says for what that does.
+            .or_else(|| newest_of(near().flat_map(|known| &known.of_variables), input))
+            .or_else(|| newest_of(any().flat_map(CiAction::inputs), input))
     }
 
     /// Returns all values that the repository's own workflows give an input of an action, a line each: a job may set up several.
@@ -767,9 +762,14 @@ impl SetUpPlace<'_> {
     }
 }
 
-/// Returns the first line of a value that says something. An action may be given a list.
-fn first_line(value: &str) -> &str {
-    value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+/// Returns the newest of the versions that inputs of this name have.
+fn newest_of<'i>(inputs: impl Iterator<Item = &'i (String, String)>, name: &str) -> Option<String> {
+    // An input may list several versions, a line each; the checks are made once, with the first.
+    let first_line =
+        |value: &'i String| value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    let values: Vec<&str> =
+        inputs.filter(|(key, _)| key == name).map(|(_, value)| first_line(value)).collect();
+    newest(&values).map(str::to_owned)
 }
 
 /// What installs a tool of the table.
@@ -1037,10 +1037,8 @@ fn elixir(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         let with = vec![("version-file", file), ("version-type", "strict".to_owned())];
         return vec![action(&BEAM, with)];
     }
-    let version = |input: &str, newest: &str| {
-        let known = place.of_ci(BEAM.name, input).filter(|version| !version.contains('\n'));
-        known.unwrap_or_else(|| newest.to_owned())
-    };
+    let version =
+        |input: &str, newest: &str| place.of_ci(BEAM.name, input).unwrap_or_else(|| newest.to_owned());
     let with = vec![
         ("elixir-version", version("elixir-version", "1.x")),
         ("otp-version", version("otp-version", "27")),

@@ -57,10 +57,7 @@ pub(super) fn is_started_by_changes(workflow: &Node) -> bool {
 
 /// Tells whether a workflow runs only where another one calls it, or somebody pushes a button.
 pub(super) fn is_only_called(workflow: &Node) -> bool {
-    let Some(on) = workflow.get("on") else { return false };
-    let of_list = lined_yaml::items(Some(on)).iter().filter_map(|item| lined_yaml::text(Some(item)));
-    let of_map = lined_yaml::entries(Some(on)).iter().map(|entry| entry.key.as_str());
-    let mut names = lined_yaml::text(Some(on)).into_iter().chain(of_list).chain(of_map).peekable();
+    let mut names = events(workflow).peekable();
     names.peek().is_some() && names.all(|name| matches!(name, "workflow_call" | "workflow_dispatch"))
 }
 
@@ -74,11 +71,15 @@ pub(super) fn is_after_merge(workflow: &Node) -> bool {
 
 /// Tells whether a workflow runs for changes that are proposed.
 pub(super) fn is_before_merge(workflow: &Node) -> bool {
-    let is_known = |name: &str| matches!(name, "pull_request" | "pull_request_target" | "merge_group");
+    events(workflow).any(|name| matches!(name, "pull_request" | "pull_request_target" | "merge_group"))
+}
+
+/// Returns the names of the events that start a workflow, however they are written.
+fn events(workflow: &Node) -> impl Iterator<Item = &str> {
     let on = workflow.get("on");
-    lined_yaml::text(on).is_some_and(is_known)
-        || lined_yaml::items(on).iter().any(|item| lined_yaml::text(Some(item)).is_some_and(is_known))
-        || lined_yaml::entries(on).iter().any(|entry| is_known(&entry.key))
+    let of_list = lined_yaml::items(on).iter().filter_map(|item| lined_yaml::text(Some(item)));
+    let of_map = lined_yaml::entries(on).iter().map(|entry| entry.key.as_str());
+    lined_yaml::text(on).into_iter().chain(of_list).chain(of_map)
 }
 
 /// Returns the newest of several versions, which is `stable` where a tool says so, or the first value where none is a version. One that

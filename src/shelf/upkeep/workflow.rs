@@ -309,7 +309,7 @@ fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String
     }
 }
 
-/// Writes a step that is an action of the repository itself.
+/// Writes a step that the repository's own workflows have.
 fn uses_copied(action: &str, with: &[(String, String)], out: &mut String) {
     let is_commit =
         |version: &str| version.len() == 40 && version.bytes().all(|byte| byte.is_ascii_hexdigit());
