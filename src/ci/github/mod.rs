@@ -203,7 +203,8 @@ impl CiService for Github {
     }
 
     fn last_word(&self, request: ReportRequest<'_>) -> Option<LastWord> {
-        let target = request.options.status.unwrap_or(true).then(|| ReportTarget::new(self.flavour, request));
+        // A run that sets no status by itself has none that could be left pending.
+        let target = has_status(request).then(|| ReportTarget::new(self.flavour, request));
         let target = target?.ok()?;
         Some(Box::new(move |text| {
             commit_status::set(&target, "error", text, target.url()).map_err(Explanation::from)

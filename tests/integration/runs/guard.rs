@@ -166,6 +166,21 @@ fn without_a_status_the_actions_are_ended_all_the_same() {
     assert_eq!(github.received(), []);
 }
 
+/// By the clock and by hand a run sets no status, and none that comes later would take back what the guard said.
+#[test]
+fn a_killed_run_that_nobody_waits_for_sets_no_status() {
+    for event in ["schedule", "workflow_dispatch"] {
+        let github = Github::willing();
+        let project = github.project(LOOP).env("GITHUB_EVENT_NAME", event);
+        let mut child = project.start_until(&["run", "main"], "begun");
+        let guard = guards(child.id()).pop().unwrap();
+        signal(&child, Signal::KILL);
+        child.wait().unwrap();
+        wait_for(|| !is_alive(&guard));
+        assert_eq!(github.received(), [], "{event}");
+    }
+}
+
 #[test]
 fn nobody_guards_a_run_of_a_person() {
     let github = Github::willing();
