@@ -20,9 +20,8 @@ const EDITED: Document = Document::query(
     "query($id: ID!) { node(id: $id) { ... on IssueComment { lastEditedAt createdViaEmail } } }",
 );
 
-/// The most runs of workflows that are asked about who started them.
-// A chain has no more by default.
-const MOST_LINKS: usize = 11;
+/// The most runs of workflows that are asked about who started them, each by a request. A chain has eleven by default.
+const MOST_LINKS: usize = 100;
 
 /// A comment with what is around it.
 #[derive(Clone, Debug)]
@@ -205,10 +204,17 @@ fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Resul
 /// Returns who started any of these runs of workflows, at first and again. Of one that was deleted, that is unknown.
 ///
 /// # Errors
-/// The server does not answer.
+/// The server does not answer, or there are too many to ask about all of them.
 pub fn starters(api: &Api, repository: &RepositoryName, runs: &[u64]) -> Result<RunStarters, ApiError> {
+    // Whoever started one that is left out could answer what the own run asks.
+    if runs.len() > MOST_LINKS {
+        return Err(ApiError::Unreadable {
+            request: "who started the run".to_owned(),
+            reason: format!("it was in {} runs of workflows, more than {MOST_LINKS}", runs.len()),
+        });
+    }
     let mut starters = RunStarters::default();
-    for run in runs.iter().take(MOST_LINKS) {
+    for run in runs {
         match workflow_run::get(api, repository, *run) {
             Ok(run) => starters.add(run.starters()),
             Err(ApiError::NotFound { .. }) => {}
@@ -265,4 +271,31 @@ fn of_this_repository(issue: &str, repository: &RepositoryName) -> Option<u64> {
     let name = format!("/{repository}");
     let is_own = before.to_lowercase().ends_with(&name.to_lowercase());
     number.parse().ok().filter(|_| is_own)
+}
+
+#[cfg(test)]
+mod tests {
+    use wiremock::matchers::{method, path_regex};
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::super::http::Transport;
+    use super::super::testing::TestServer;
+    use super::*;
+
+    #[test]
+    fn whoever_started_any_run_of_a_chain_is_known_or_nobody_is() {
+        let server = TestServer::start();
+        let started = ResponseTemplate::new(200).set_body_json(json!({"actor": {"id": 7}}));
+        let run = Mock::given(method("GET")).and(path_regex("^/repos/o/r/actions/runs/[0-9]+$"));
+        server.mount(run.respond_with(started));
+        let api = Api::new(&server.address(), None, Transport::default());
+        let repository = RepositoryName::parse("o/r").unwrap();
+        let of = |runs: std::ops::RangeInclusive<u64>| {
+            starters(&api, &repository, &runs.collect::<Vec<u64>>()).map(|found| found.accounts.len())
+        };
+        assert_eq!(of(1..=12), Ok(12));
+        assert_eq!(of(1..=100), Ok(100));
+        let refused = of(1..=101).unwrap_err().to_string();
+        assert!(refused.contains("it was in 101 runs of workflows, more than 100"), "{refused}");
+    }
 }
