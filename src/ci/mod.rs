@@ -220,6 +220,9 @@ mod tests {
             "ENDPOINT_AUTH_x",
             "BUILDKITE_AGENT_JOB_API_TOKEN",
             "CIRCLE_OIDC_TOKEN_V2",
+            "GITHUB_OUTPUT",
+            "FORGEJO_OUTPUT",
+            "FORGEJO_ENV",
         ] {
             assert!(is_withheld(name, true) && is_withheld(name, false), "{name}");
         }

@@ -66,6 +66,13 @@ const WITHHELD: &[&str] = &[
     "GITHUB_STATE",
     "GITHUB_STEP_SUMMARY",
     "GITHUB_ARTIFACTS",
+    // Gitea and Forgejo name the same files in variables of their own as well.
+    "GITEA_ENV",
+    "FORGEJO_ENV",
+    "FORGEJO_PATH",
+    "FORGEJO_OUTPUT",
+    "FORGEJO_STATE",
+    "FORGEJO_STEP_SUMMARY",
 ];
 
 /// The token of the job.
