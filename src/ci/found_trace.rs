@@ -26,6 +26,21 @@ const REFS: [&str; 7] = [
 const REVISIONS: [&str; 6] =
     ["GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BUILDKITE_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT"];
 
+/// What names the CI run, the same for all its jobs and for no other run, where [`JobId`] does not: there, its number is one of a
+/// project, or tells the jobs of a run apart.
+const RUNS: &[(&str, &[&str])] = &[
+    ("gitlab", &["CI_PIPELINE_ID"]),
+    ("buildkite", &["BUILDKITE_BUILD_ID"]),
+    ("teamcity", &["TEAMCITY_PROJECT_NAME", "TEAMCITY_BUILDCONF_NAME", "BUILD_NUMBER"]),
+    ("circleci", &["CIRCLE_WORKFLOW_ID"]),
+    ("jenkins", &["JENKINS_URL", "JOB_NAME", "BUILD_NUMBER"]),
+    ("travis", &["TRAVIS_BUILD_ID"]),
+    ("drone", &["DRONE_REPO_LINK", "DRONE_BUILD_NUMBER"]),
+    ("woodpecker", &["CI_REPO_URL", "CI_PIPELINE_NUMBER"]),
+    ("bitbucket", &["BITBUCKET_REPO_FULL_NAME", "BITBUCKET_BUILD_NUMBER"]),
+    ("appveyor", &["APPVEYOR_BUILD_ID"]),
+];
+
 /// Returns what is recorded of it; nothing where nothing around the run has a trace.
 pub fn trace_origin(env: Lookup<'_>) -> Option<TraceOrigin> {
     // What is no header is as if there were none: so the standard has it.
@@ -39,7 +54,9 @@ pub fn trace_origin(env: Lookup<'_>) -> Option<TraceOrigin> {
             is_unsampled: !around.is_sampled,
             ..TraceOrigin::of_trace(around.trace)
         },
-        (None, Some(job)) => TraceOrigin::of_trace(of_ci_run(provider.name(), repository.as_deref(), job)),
+        (None, Some(job)) => {
+            TraceOrigin::of_trace(of_ci_run(provider.name(), repository.as_deref(), job, env))
+        }
         (None, None) => return None,
     };
     if job.is_none() {
@@ -57,8 +74,17 @@ pub fn trace_origin(env: Lookup<'_>) -> Option<TraceOrigin> {
 }
 
 /// Makes the id that every job of an attempt at a CI run finds.
-fn of_ci_run(provider: &str, repository: Option<&str>, job: &JobId) -> TraceId {
-    TraceId::of(&["ll-loop CI run", provider, repository.unwrap_or_default(), job.run(), job.attempt()])
+fn of_ci_run(provider: &str, repository: Option<&str>, job: &JobId, env: Lookup<'_>) -> TraceId {
+    let row = RUNS.iter().find(|(name, _)| *name == provider);
+    let said = row.and_then(|(_, names)| {
+        let values = names.iter().map(|name| env(name).filter(|value| !value.is_empty()));
+        values.collect::<Option<Vec<String>>>()
+    });
+    // An attempt is a run of its own.
+    let run = said.unwrap_or_else(|| vec![job.run().to_owned(), job.attempt().to_owned()]);
+    let mut words = vec!["ll-loop CI run", provider, repository.unwrap_or_default()];
+    words.extend(run.iter().map(String::as_str));
+    TraceId::of(&words)
 }
 
 /// Returns the address of the repository, without a password.
@@ -103,6 +129,32 @@ mod tests {
         assert_ne!(one.trace, in_job(&[("GITHUB_RUN_ATTEMPT", "3")]).trace);
         assert_ne!(one.trace, in_job(&[("GITHUB_REPOSITORY", "o/other")]).trace);
         assert_eq!(one.repository.unwrap().as_str(), "https://github.com/o/r");
+    }
+
+    #[test]
+    fn other_systems_name_their_run_in_their_own_ways() {
+        let trace = |variables: &[(&str, &str)]| origin(variables).unwrap().trace;
+        let gitlab = |pipeline: &str, job: &str| {
+            trace(&[("GITLAB_CI", "true"), ("CI_PIPELINE_ID", pipeline), ("CI_JOB_ID", job)])
+        };
+        assert_eq!(gitlab("5", "91"), gitlab("5", "92"));
+        assert_ne!(gitlab("5", "91"), gitlab("6", "91"));
+        let circleci = |workflow: &str, job: &str| {
+            trace(&[("CIRCLECI", "true"), ("CIRCLE_WORKFLOW_ID", workflow), ("CIRCLE_BUILD_NUM", job)])
+        };
+        assert_eq!(circleci("a", "9"), circleci("a", "10"));
+        assert_ne!(circleci("a", "9"), circleci("b", "9"));
+        assert_ne!(circleci("", "9"), circleci("", "10"));
+        let teamcity = |project: &str| {
+            let names = [("TEAMCITY_PROJECT_NAME", project), ("TEAMCITY_BUILDCONF_NAME", "All")];
+            trace(&[&names[..], &[("TEAMCITY_VERSION", "1"), ("BUILD_NUMBER", "8")]].concat())
+        };
+        assert_ne!(teamcity("one"), teamcity("other"));
+        let travis = |build: &str| {
+            let numbers = [("TRAVIS_BUILD_NUMBER", "4"), ("TRAVIS_JOB_ID", build)];
+            trace(&[&numbers[..], &[("TRAVIS", "true"), ("TRAVIS_BUILD_ID", build)]].concat())
+        };
+        assert_ne!(travis("70"), travis("71"));
     }
 
     #[test]
