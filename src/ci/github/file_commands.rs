@@ -1,6 +1,7 @@
 //! File commands: outputs and the step summary, appended to files that the runner reads after the step.
 
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use uuid::Uuid;
@@ -50,8 +51,19 @@ fn output(name: &str, value: &str) -> String {
 fn append(path: &Path, text: &str) -> io::Result<()> {
     let mut file = read::append(path)?;
     let length = file.metadata()?.len();
+    // Another command of the step may have left its last line open, and ours would go on with it.
+    let text = if ends_a_line(path, length) { text.to_owned() } else { format!("\n{text}") };
     // One write: a step that is killed leaves a whole block or none. Of half a block the runner makes an error.
     file.write_all(text.as_bytes()).inspect_err(|_| drop(file.set_len(length)))
+}
+
+/// Tells whether what stands in a file of this length ends with the end of a line, as far as it can be read.
+fn ends_a_line(path: &Path, length: u64) -> bool {
+    let Some(last) = length.checked_sub(1) else { return true };
+    let mut byte = [b'\n'];
+    let found =
+        read::open(path).map_err(io::Error::from).and_then(|file| file.read_exact_at(&mut byte, last));
+    found.is_err() || byte == [b'\n']
 }
 
 #[cfg(test)]
@@ -80,6 +92,18 @@ mod tests {
         let expected = [("outcome", "failure"), ("reason", hostile), ("cost-usd", "")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()));
         assert_eq!(read(&text), expected);
+    }
+
+    #[test]
+    fn a_line_that_another_command_left_open_is_ended_first() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs_err::write(file.path(), "before=1").unwrap();
+        append_outputs(file.path(), &[("outcome", "failure".into())]).unwrap();
+        append_summary(file.path(), "# Title").unwrap();
+        let text = fs_err::read_to_string(file.path()).unwrap();
+        let (before, rest) = text.split_once('\n').unwrap();
+        assert!(before == "before=1" && rest.starts_with("outcome<<ghadelimiter_"), "{text}");
+        assert!(rest.ends_with("\n# Title\n") && !rest.contains("\n\n"), "{text}");
     }
 
     #[test]
