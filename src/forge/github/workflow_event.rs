@@ -24,9 +24,15 @@ const OPEN_TO_OUTSIDERS: &[&str] = &[
     "workflow_run",
 ];
 
-/// Further events that anybody can set off with a text, and whose jobs have no more than a stranger's own.
-const OPEN_TO_TEXTS: &[&str] =
-    &["pull_request_review", "pull_request_review_comment", "pull_request_comment"];
+/// Further events that anybody can set off with a text, and whose jobs have no more than a stranger's own. The last three are
+/// Gitea's names for a review.
+const OPEN_TO_TEXTS: &[&str] = &[
+    "pull_request_review",
+    "pull_request_review_comment",
+    "pull_request_comment",
+    "pull_request_approved",
+    "pull_request_rejected",
+];
 
 /// What a job knows about the event that set it off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -181,7 +187,7 @@ impl WorkflowEvent {
         let is_of_fork = || self.head.as_ref().is_none_or(|head| head.is_foreign);
         self.is_open_to_outsiders()
             || OPEN_TO_TEXTS.contains(&self.name.as_str())
-            || (self.name == "pull_request" && is_of_fork())
+            || (self.name.starts_with("pull_request") && is_of_fork())
     }
 }
 
@@ -404,5 +410,21 @@ mod tests {
         for name in ["push", "pull_request", "schedule", "workflow_dispatch", "merge_group", ""] {
             doubted(name, &from_fork, HEAD, None);
         }
+    }
+
+    #[test]
+    fn whatever_is_about_a_pull_request_from_a_fork_has_texts_of_strangers() {
+        let (own, fork) = (json!({"full_name": "octo/project"}), json!({"full_name": "mallory/project"}));
+        let has = |name: &str, payload: &Value| {
+            event(name, "refs/pull/7/merge", Some(&payload.to_string())).has_texts_of_strangers()
+        };
+        for name in ["pull_request", "pull_request_sync"] {
+            assert!(has(name, &pull_request(&fork)) && has(name, &json!({})), "{name}");
+            assert!(!has(name, &pull_request(&own)), "{name}");
+        }
+        for name in ["pull_request_review", "pull_request_approved", "pull_request_rejected"] {
+            assert!(has(name, &pull_request(&own)), "{name}");
+        }
+        assert!(!has("push", &pull_request(&fork)));
     }
 }
