@@ -335,6 +335,17 @@ mod tests {
     }
 
     #[test]
+    fn the_comment_of_another_app_is_changed_by_its_token() {
+        let ours = format!("{MARKER}\n## old");
+        let server = github(&[vec![comment(3, BOT, &ours), comment(4, "fixer[bot]", &ours)]], of_job());
+        let viewer = json!({"data": {"viewer": {"login": "fixer[bot]"}}});
+        let answer = ResponseTemplate::new(200).set_body_json(viewer);
+        server.mount(Mock::given(method("POST")).and(path("/graphql")).respond_with(answer));
+        end(&target(&server)).unwrap();
+        assert_eq!(server.changes().pop().unwrap().0, "PATCH /repos/octo/project/issues/comments/4");
+    }
+
+    #[test]
     fn a_run_that_goes_on_elsewhere_finds_its_pull_request() {
         let server = github(&[vec![]], of_job());
         let pulls = json!([{"number": 6, "state": "closed"}, {"number": 7, "state": "open"}]);

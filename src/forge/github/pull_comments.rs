@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, ApiError};
+use super::graphql::Document;
 use super::repository::RepositoryName;
 use super::server::Flavour;
 use crate::base::time::Timestamp;
@@ -11,6 +12,14 @@ use crate::people::command_starts::PossibleCommand;
 
 /// The permission that writing needs.
 const NEEDS: &str = "pull-requests: write";
+
+/// Who writes with the token of an app, which REST does not say.
+const VIEWER: Document = Document::query("the owner of the token", "query { viewer { login } }");
+
+#[derive(Deserialize)]
+struct ViewerAnswer {
+    viewer: CommentingUser,
+}
 
 /// A comment, as the list has it.
 #[derive(Clone, Debug, Deserialize)]
@@ -101,12 +110,16 @@ pub fn own<'c>(
 /// # Errors
 /// The server does not answer.
 pub fn own_name(api: &Api) -> Result<String, ApiError> {
+    let flavour = api.server().flavour();
+    let of_job = || bot(flavour).to_owned();
     match api.get::<CommentingUser>("/user", &[]) {
         Ok(user) => Ok(user.login),
-        // A job's token belongs to an app, which has no user to ask for.
-        Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => {
-            Ok(bot(api.server().flavour()).to_owned())
+        // A job's token belongs to an app, which has no user to ask for; but it may be that of another app.
+        Err(ApiError::Denied { .. }) if flavour == Flavour::Github => {
+            let asked = api.graphql::<ViewerAnswer>(VIEWER, &json!({}));
+            Ok(asked.map_or_else(|_unknown| of_job(), |answer| answer.viewer.login))
         }
+        Err(ApiError::Denied { .. } | ApiError::NotFound { .. }) => Ok(of_job()),
         Err(error) => Err(error),
     }
 }
