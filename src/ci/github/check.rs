@@ -92,13 +92,14 @@ impl Channel for CheckChannel {
             );
             target.api().post::<CreatedCheck>(&target.path("/check-runs"), &body)?.id
         };
-        for batch in batches {
+        // The second look at others comes even if an annotation is refused: the conclusion counts for more.
+        let annotated = batches.try_for_each(|batch| {
             let more = json!({"output": before.worded(&output).with(batch)});
-            target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &more)?;
-        }
+            target.api().patch::<Value>(&target.path(&format!("/check-runs/{id}")), &more).map(drop)
+        });
         let beside = match NeighbourCheck::read(target, own) {
             Ok(beside) => beside,
-            Err(error) => return Ok(Some(unseen(WHAT, &error))),
+            Err(error) => return annotated.map(|()| Some(unseen(WHAT, &error))),
         };
         if beside.conclusion != before.conclusion {
             beside.correct(id, beside.worded(&output), target)?;
@@ -109,6 +110,7 @@ impl Channel for CheckChannel {
             let output = CheckOutput { title: beside.sentence(), summary: better.summary.clone() };
             beside.correct(better.id, output, target)?;
         }
+        annotated?;
         let (is_another, name) = (beside.conclusion != own, target.context());
         Ok(is_another.then(|| {
             if beside.is_elsewhere {
@@ -441,6 +443,36 @@ mod tests {
         batches(50, &[50]);
         batches(51, &[50, 1]);
         batches(120, &[50, 50, 20]);
+    }
+
+    /// Another run that shares the name fails meanwhile, and GitHub refuses an annotation of a further request.
+    #[test]
+    fn a_refused_annotation_leaves_no_check_better_than_the_others() {
+        let server = TestServer::start();
+        let one = ResponseTemplate::new(200).set_body_json(json!({"id": 5}));
+        server.mount(Mock::given(method("POST")).and(path(RUNS)).respond_with(one.clone()));
+        let patch = || Mock::given(method("PATCH")).and(path(format!("{RUNS}/5")));
+        server.mount(patch().respond_with(one.clone()).up_to_n_times(1));
+        server.mount(patch().respond_with(ResponseTemplate::new(422)).up_to_n_times(1));
+        server.mount(patch().respond_with(one));
+        let list = || {
+            let at = format!("/repos/octo/project/commits/{}/check-runs", "2".repeat(40));
+            Mock::given(method("GET")).and(path(at))
+        };
+        let listed = |checks: Value| ResponseTemplate::new(200).set_body_json(json!({"check_runs": checks}));
+        server.mount(list().respond_with(listed(json!([]))).up_to_n_times(1));
+        let link = "https://github.com/octo/project/actions/runs/77#ll-loop:fix-types-20251120T234847-0a0b:1:failure";
+        let other =
+            json!({"id": 4, "conclusion": "failure", "details_url": link, "output": {"title": "failure: x"}});
+        server.mount(list().respond_with(listed(json!([other]))));
+        let mut run = CheckChannel::default();
+        run.begin(&target(&server)).unwrap();
+        let annotations = (1..=51).map(|line| annotation(line, None)).collect();
+        let ended = run.end(&target(&server), &FinalReport { digest: succeeding().digest(), annotations });
+        assert!(matches!(ended, Err(ApiError::Refused { status: 422, .. })), "{ended:?}");
+        let conclusions: Vec<Value> =
+            server.changes().iter().filter_map(|(_, body)| body.get("conclusion").cloned()).collect();
+        assert_eq!(conclusions, ["success", "failure"]);
     }
 
     #[test]
