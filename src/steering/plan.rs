@@ -144,7 +144,7 @@ impl Desk<'_> {
         let mut starters = run.starters();
         if named.iter().flatten().any(|approvers| approvers.not_author) {
             // A run that another job goes on with is started by a program, and the first one was by somebody.
-            let mut earlier = standing.chain_of(&asked.names.instance);
+            let mut earlier = standing.whole_chain_of(&asked.names.instance)?;
             earlier.retain(|number| *number != asked.names.run);
             starters.add(answers::starters(api, repository, &earlier)?);
             if starters.is_by_request {

@@ -17,8 +17,8 @@ use crate::people::notice::BranchOutcome;
 use crate::people::run_names::RunNames;
 use crate::people::run_wait::RunWait;
 
-/// The most statuses that are read.
-const MAX_READ: usize = 500;
+/// The most statuses that are read. A fan-out of 256 legs sets two for each.
+const MAX_READ: usize = 2000;
 
 /// What one status says of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,11 @@ pub struct LastOutcome<'a> {
 
 /// What the statuses of a commit tell, the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StandingRuns(Vec<StandingRun>);
+pub struct StandingRuns {
+    runs: Vec<StandingRun>,
+    /// Whether there are older statuses that were not read.
+    is_cut: bool,
+}
 
 impl StandingRuns {
     /// Reads the statuses of a commit.
@@ -60,7 +64,8 @@ impl StandingRuns {
     /// # Errors
     /// The server does not answer.
     pub fn at(api: &Api, repository: &RepositoryName, sha: &str) -> Result<Self, ApiError> {
-        let listed = commit_status::statuses(api, repository, sha, MAX_READ);
+        // One more than counts, which tells that there are more.
+        let listed = commit_status::statuses(api, repository, sha, MAX_READ + 1);
         let mut listed: Vec<ListedStatus> = listed.into_iter().collect::<Result<_, _>>()?;
         listed.sort_by_key(|status| std::cmp::Reverse(status.id));
         let mut seen = BTreeSet::new();
@@ -70,12 +75,12 @@ impl StandingRuns {
             run.is_last = seen.insert(status.context.to_ascii_lowercase());
             Some(run)
         });
-        Ok(Self(runs.collect()))
+        Ok(Self { runs: runs.collect(), is_cut: listed.len() > MAX_READ })
     }
 
     /// Returns what was said last under each name.
     pub fn last(&self) -> impl Iterator<Item = &StandingRun> {
-        self.0.iter().filter(|run| run.is_last)
+        self.runs.iter().filter(|run| run.is_last)
     }
 
     /// Returns the questions that were asked at the commit.
@@ -88,12 +93,12 @@ impl StandingRuns {
             let names = run.names.clone();
             Some(AskedAtHead { names, question: question(run)?, is_open: self.is_latest_of_run(run) })
         };
-        self.0.iter().filter_map(asked).collect()
+        self.runs.iter().filter_map(asked).collect()
     }
 
     /// Tells whether the last word on a run is that it is over.
     pub fn is_over(&self, instance: &str) -> bool {
-        let last = self.0.iter().find(|run| run.names.instance == instance);
+        let last = self.runs.iter().find(|run| run.names.instance == instance);
         last.is_some_and(|run| run.state != "pending")
     }
 
@@ -104,11 +109,25 @@ impl StandingRuns {
 
     /// Returns the runs of workflows that a run was in until now, the first one first.
     pub fn chain_of(&self, instance: &str) -> Vec<u64> {
-        let of_run = self.0.iter().filter(|other| other.names.instance == instance);
+        let of_run = self.runs.iter().filter(|other| other.names.instance == instance);
         let mut numbers: Vec<u64> = of_run.map(|other| other.names.run).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
+    }
+
+    /// Returns the same, where none of it can be missing: who may not answer follows from it.
+    ///
+    /// # Errors
+    /// The commit has more statuses than are read.
+    pub fn whole_chain_of(&self, instance: &str) -> Result<Vec<u64>, ApiError> {
+        if self.is_cut {
+            return Err(ApiError::Unreadable {
+                request: "in which runs of workflows the run was".to_owned(),
+                reason: format!("the commit has more than {MAX_READ} statuses"),
+            });
+        }
+        Ok(self.chain_of(instance))
     }
 
     /// Returns how the same loop stood before a run, as its last other run says it that is over.
@@ -124,7 +143,7 @@ impl StandingRuns {
                 && run.names.key.as_deref() == of.key
                 && run.names.instance != of.instance
         };
-        self.0.iter().filter(is_same).find_map(outcome)
+        self.runs.iter().filter(is_same).find_map(outcome)
     }
 
     /// Returns in how many attempts of its run of a workflow a merge of legs was until now.
@@ -134,7 +153,7 @@ impl StandingRuns {
                 && other.names.loop_name == run.names.loop_name
                 && other.wait == Some(RunWait::Legs)
         };
-        u32::try_from(self.0.iter().filter(waits).count()).unwrap_or(u32::MAX)
+        u32::try_from(self.runs.iter().filter(waits).count()).unwrap_or(u32::MAX)
     }
 
     /// Returns how often a question was reported.
@@ -143,7 +162,7 @@ impl StandingRuns {
     }
 
     fn is_latest_of_run(&self, run: &StandingRun) -> bool {
-        self.0.iter().find(|other| other.names.instance == run.names.instance) == Some(run)
+        self.runs.iter().find(|other| other.names.instance == run.names.instance) == Some(run)
     }
 }
 
@@ -226,4 +245,35 @@ fn number(page: &str, repository: &RepositoryName) -> Option<u64> {
     let (before, number) = page.rsplit_once("/actions/runs/")?;
     let own = format!("/{repository}").to_ascii_lowercase();
     number.parse().ok().filter(|_| before.to_ascii_lowercase().ends_with(&own))
+}
+
+#[cfg(test)]
+mod tests {
+    use wiremock::matchers::path;
+    use wiremock::{Mock, ResponseTemplate};
+
+    use super::*;
+    use crate::forge::github::http::Transport;
+    use crate::forge::github::testing::TestServer;
+
+    #[test]
+    fn a_chain_is_whole_where_all_statuses_were_read() {
+        const RUN: &str = "main-20260101T000000-0123ab";
+        let standing = |is_endless: bool| {
+            let link = format!("https://x/o/r/actions/runs/60#ll-loop:{RUN}:1:pending");
+            let status = json!({"id": 1, "context": "ll-loop/main", "state": "pending", "target_url": link});
+            let page = ResponseTemplate::new(200).set_body_json(vec![status; 100]);
+            let rel = if is_endless { r#"<x>; rel="next""# } else { r#"<x>; rel="first""# };
+            let server = TestServer::start();
+            let statuses = Mock::given(path("/repos/o/r/commits/abc/statuses"));
+            server.mount(statuses.respond_with(page.insert_header("link", rel)));
+            let api = Api::new(&server.address(), None, Transport::default());
+            StandingRuns::at(&api, &RepositoryName::parse("o/r").unwrap(), "abc").unwrap()
+        };
+        assert_eq!(standing(false).whole_chain_of(RUN), Ok(vec![60]));
+        let endless = standing(true);
+        assert_eq!(endless.chain_of(RUN), [60]);
+        let refused = endless.whole_chain_of(RUN).unwrap_err().to_string();
+        assert!(refused.contains("more than 2000 statuses"), "{refused}");
+    }
 }

@@ -65,7 +65,8 @@ pub(crate) fn read(
         let named: Vec<Option<Approvers>> = named.collect::<Result<_, _>>()?;
         let excludes_starters = named.iter().flatten().any(|approvers| approvers.not_author);
         // Programs start the later runs of a chain, so only the earlier ones tell which person began it.
-        let mut runs = if excludes_starters { standing.chain_of(instance) } else { Vec::new() };
+        let chain = excludes_starters.then(|| standing.whole_chain_of(instance)).transpose();
+        let mut runs = chain.map_err(|error| unanswered(&error))?.unwrap_or_default();
         runs.extend(comments.run);
         runs.sort_unstable();
         runs.dedup();
