@@ -5,8 +5,8 @@ use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::ci::github::standing_runs::StandingRuns;
 use crate::context::Session;
-use crate::context::error::Error;
-use crate::context::job_server::JobServer;
+use crate::context::error::{Error, Kind};
+use crate::context::job_server::{JobServer, unanswered};
 use crate::engine::question::OpenQuestion;
 use crate::forge::github::answers::{self, FoundAnswer};
 use crate::forge::github::api::ApiError;
@@ -24,6 +24,10 @@ use crate::session::read::approver_facts::{BranchApprovers, on_branch};
 /// The most closed pull requests that are looked at, the last ones.
 // GitHub lists as many in one request.
 const MOST_CLOSED: usize = 100;
+
+/// What to do where GitLab does not take the token.
+const TOKEN_OF_GITLAB: &str =
+    "give `LL_TOKEN` one of this project with the scope `read_api` and at least the role Reporter";
 
 /// The server of the job that goes on with a run.
 pub(super) enum AnswerServer {
@@ -44,8 +48,7 @@ impl AnswerServer {
             return Ok(Self::Github(Box::new(server)));
         }
         let token = session.env.own_token().ok_or_else(|| {
-            Error::refused("there is no token to ask GitLab about notes with")
-                .with_hint("give `LL_TOKEN` one of this project with the scope `read_api` and at least the role Reporter")
+            Error::refused("there is no token to ask GitLab about notes with").with_hint(TOKEN_OF_GITLAB)
         })?;
         let number = |name: &str| session.env.get(name)?.parse::<u64>().ok();
         let (request, pipeline) = (number("CI_MERGE_REQUEST_IID"), number("CI_PIPELINE_ID"));
@@ -57,6 +60,22 @@ impl AnswerServer {
         let requests = MergeRequests::from_env(&session.env.lookup(), token).map_err(Error::refused)?;
         let name = session.env.get("CI_JOB_NAME").unwrap_or_default().to_owned();
         Ok(Self::Gitlab(Box::new(requests), MergeRequestJob { request, pipeline, name }))
+    }
+
+    /// Says that the server could not be asked.
+    pub(super) fn unanswered(&self, error: &ApiError) -> Error {
+        match self {
+            Self::Github(_) => unanswered(error),
+            // The help of the client names variables and pages of GitHub.
+            Self::Gitlab(..) => {
+                let failed = Error::failed("cannot ask the server", error).of_kind(Kind::Unavailable);
+                let is_of_token = matches!(
+                    error,
+                    ApiError::Unauthorized { .. } | ApiError::Denied { .. } | ApiError::NotFound { .. }
+                );
+                if is_of_token { failed.with_hint(TOKEN_OF_GITLAB) } else { failed }
+            }
+        }
     }
 
     /// Asks for a comment with what is around it.

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::answer_server::AnswerServer;
 use crate::context::Session;
 use crate::context::error::Error;
-use crate::context::job_server::unanswered;
 use crate::context::options::{AnswerOptions, CommentOptions};
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, OpenQuestion};
 use crate::forge::github::answers::FoundAnswer;
@@ -48,12 +47,12 @@ pub(crate) fn read(
     let mut given = Vec::new();
     let mut min = 1;
     for id in &comments.ids {
-        let found = asked.find(*id).map_err(|error| unanswered(&error))?;
+        let found = asked.find(*id).map_err(|error| asked.unanswered(&error))?;
         let FoundAnswer { comment, permission, pull, branches, .. } = found;
         let written = command::read(&comment.body);
         // Who may answer is of no concern to whoever stops a question.
         let is_stop = written.as_ref().is_ok_and(|written| written.verb == Verb::Stop);
-        let standing = asked.standing(&pull.head).map_err(|error| unanswered(&error))?;
+        let standing = asked.standing(&pull.head).map_err(|error| asked.unanswered(&error))?;
         if standing.is_none() && !is_stop && written.is_ok_and(|written| written.code().is_none()) {
             let message =
                 format!("the comment {id} names no question, and this server does not tell which are open");
@@ -66,11 +65,11 @@ pub(crate) fn read(
         let excludes_starters = named.iter().flatten().any(|approvers| approvers.not_author);
         // Programs start the later runs of a chain, so only the earlier ones tell which person began it.
         let chain = excludes_starters.then(|| standing.whole_chain_of(instance)).transpose();
-        let mut runs = chain.map_err(|error| unanswered(&error))?.unwrap_or_default();
+        let mut runs = chain.map_err(|error| asked.unanswered(&error))?.unwrap_or_default();
         runs.extend(comments.run);
         runs.sort_unstable();
         runs.dedup();
-        let starters = asked.starters(&runs, &pull, *id).map_err(|error| unanswered(&error))?;
+        let starters = asked.starters(&runs, &pull, *id).map_err(|error| asked.unanswered(&error))?;
         let mut facts = AnswerFacts {
             comment,
             permission,
@@ -88,7 +87,7 @@ pub(crate) fn read(
             facts.approvers = approvers;
             let membership =
                 asked.membership(&facts.comment, facts.permission.as_ref(), facts.approvers.as_ref());
-            facts.membership = membership.map_err(|error| unanswered(&error))?;
+            facts.membership = membership.map_err(|error| asked.unanswered(&error))?;
             min = min.max(facts.approvers.as_ref().map_or(1, |approvers| approvers.min));
             given.push(answer(&facts, awaiting)?);
         }
@@ -144,7 +143,7 @@ impl AnswerServer {
         let help =
             "answer with `ll-loop answer RUN TEXT` on a machine, or bring the loop to that branch first";
         let said = self.on_branch(file, branch, &awaiting.state);
-        match said.map_err(|error| unanswered(&error))? {
+        match said.map_err(|error| self.unanswered(&error))? {
             BranchApprovers::Named(named) => Ok(named),
             BranchApprovers::NoFile => {
                 let message = format!("the branch `{branch}` has no {file}, which would say who may answer");

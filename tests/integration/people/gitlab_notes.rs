@@ -169,6 +169,7 @@ const FORGERIES: &[Forgery] = &[
         scene.member = ok(&json!({"id": 70, "username": "ada", "state": "active", "access_level": 40}));
     }),
     ("may not ask", |scene| scene.member = ResponseTemplate::new(403)),
+    ("give `LL_TOKEN` one of this project", |scene| scene.member = ResponseTemplate::new(401)),
     ("a program wrote it", |scene| scene.user["bot"] = json!(true)),
     ("a program wrote it", |scene| drop(scene.user.as_object_mut().unwrap().remove("bot"))),
     ("a program wrote it", |scene| scene.note["system"] = json!(true)),
