@@ -269,8 +269,7 @@ impl MergeRequest {
     }
 
     fn known(self) -> Pull {
-        // It can no longer be changed.
-        // One that is locked is being merged.
+        // One that is locked is being merged, and can no longer be changed.
         let is_being_merged = self.state == "locked";
         let state = match self.state.as_str() {
             "merged" => PullState::Merged,

@@ -14,6 +14,7 @@ use super::client::{Body, Client, LostAnswer};
 use super::http::{Again, Failed, RetryPolicy, Transport, is_trouble, read, send, tries};
 use crate::base::text::{hex, one_line, percent_decoded};
 
+// As the official client: five tries, from three seconds on, each pause half as long again.
 const STORE: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
 // As the official client: five tries, five seconds apart.
 const FETCH: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(5), growth: 1.0 };

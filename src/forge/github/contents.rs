@@ -359,11 +359,11 @@ impl<'a> ServerRepository<'a> {
 
     /// Tells whether a commit is another one, or came before it.
     pub fn is_before(&self, commit: &str, later: &str) -> Result<bool, ContentsError> {
+        // What is compared with a commit that has it is behind that.
         let path = self.repository.path(&format!("/compare/{}...{}", checked(later)?, checked(commit)?));
         match self.api.get::<CommitComparison>(&path, &[("per_page", "1")]) {
             Ok(compared) => Ok(matches!(compared.status.as_str(), "identical" | "behind")),
-            // Of two histories without a common commit there is no comparison.
-            // They have nothing in common, or there is no such commit.
+            // There is no such commit, or the two have none in common, and then no comparison either.
             Err(ApiError::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -7,7 +7,7 @@ use super::api::{Api, ApiError};
 use super::repository::RepositoryName;
 use super::workflow_event::is_sha;
 
-/// The most that are looked at, the last that were updated.
+/// The most that are looked at, the last that were updated: as many as GitHub lists in one request.
 const MOST: usize = 100;
 
 /// A pull request of the list.

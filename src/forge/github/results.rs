@@ -38,6 +38,7 @@ const VERSION: u32 = 4;
 /// What is read, hashed and sent at once. Blocks go one after the other, because act appends them as they come.
 const BLOCK: usize = 8 << 20;
 
+// As the official client: five tries, from three seconds on, each pause half as long again.
 const PATIENCE: RetryPolicy = RetryPolicy { tries: 5, first: Duration::from_secs(3), growth: 1.5 };
 
 /// For what may go unanswered.
@@ -52,6 +53,7 @@ const WHOLE: Duration = Duration::from_mins(2);
 /// The most bytes of an answer.
 const MAX_BODY: u64 = 16 << 20;
 
+// GitHub has no limit, and Forgejo takes no longer name.
 const MAX_NAME: usize = 255;
 
 /// The artifact service of this run.

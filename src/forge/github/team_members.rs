@@ -7,7 +7,7 @@ use super::server::Flavour;
 use crate::base::text::percent_encoded;
 use crate::people::ruling::Account;
 
-/// The most teams of an organisation with similar names that are looked at.
+/// The most teams of an organisation with similar names that are looked at: as many as every server of the kind lists at once.
 const MOST_SIMILAR: &str = "50";
 
 #[derive(Deserialize)]

@@ -89,8 +89,7 @@ impl WorkflowRun {
     pub(crate) fn workflow(&self) -> Option<&str> {
         let (file, _) = self.at();
         let name = file.rsplit('/').next().filter(|name| !name.is_empty())?;
-        // GitHub has workflows without a file as well.
-        // Such as those of code scanning and of Pages, which GitHub makes itself.
+        // GitHub has workflows without a file as well, such as those of code scanning and of Pages, which it makes itself.
         let is_file = matches!(file.strip_suffix(name), Some("" | ".github/workflows/"));
         is_file.then_some(name)
     }
