@@ -43,7 +43,6 @@ impl Circleci {
     /// Reads from the environment what the runner says about the job.
     fn new(env: Lookup<'_>) -> Self {
         let mut job = Job::read(env, &VARIABLES);
-        // It is given as it was written in the configuration.
         // `CIRCLE_WORKING_DIRECTORY` holds the `~` of the configuration, which no program expands.
         if let (Some(path), Some(home)) = (&job.workspace, env("HOME"))
             && let Ok(below) = path.strip_prefix("~")

@@ -147,8 +147,8 @@ fn worse(text: &str, own: &str, target: &ReportTarget) -> Option<StandingText> {
     let link = link(text)?;
     let mark = ReportMark::of_elsewhere(link, target)?;
     let is_failure = is_worse(&mark) && Rank::of(mark.own) == Rank::Bad;
-    // In that case a comment of a later job that passed would never turn green.
-    // The comment has one report alone. Where statuses say that it was taken back since, it does not stand.
+    // The comment has one report alone. Where statuses say that it was taken back since, it does not stand, or no comment
+    // of a later job that passed would turn green again.
     let is_standing = is_failure && !commit_status::is_taken_back(link, target);
     is_standing.then(|| with(stands(WHAT)))
 }

@@ -161,9 +161,7 @@ pub(super) fn settle(
     let own = ShownStatus::own(state, description);
     let mut sent = None;
     let mut from_elsewhere = None;
-    // Nothing is worse, so the others need not be asked before.
-    // A status that is bad cannot become better by what others say, so it is set before the look at
-    // them, which may fail.
+    // A status that is bad cannot become better by what others say, so it is set before the look at them, which may fail.
     if Rank::of(state) == Rank::Bad {
         own.send(target, url)?;
         sent = Some(own.clone());
@@ -182,8 +180,7 @@ pub(super) fn settle(
         let shown = own.beside(&there.runs);
         from_elsewhere =
             worst(&there.runs).filter(|other| other.is_elsewhere).map(|other| other.link.clone());
-        // Another run may have reported between our look at the others and our report.
-        // The list may have been read before the write of another run arrived.
+        // Another run may have reported after our look at the others, or before it and be listed only now.
         let stands = there.shown.as_ref().is_none_or(|there| Rank::of(there) == Rank::of(&shown.state));
         if sent.as_ref() == Some(&shown) && stands {
             break;

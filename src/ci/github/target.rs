@@ -273,9 +273,7 @@ fn subject_name(subject: &ReportedRun) -> String {
 /// attempt. Two pull requests with one head are merged with other commits, and are not the same.
 fn origin_of_job(job: &WorkflowJob, event: &WorkflowEvent) -> Option<String> {
     let workflow = job.workflow_ref.as_ref().or(job.workflow.as_ref())?;
-    // It names the ref behind the `@`, and a branch must not make another origin of the same
-    // workflow.
-    // What follows is the branch or tag.
+    // Behind the `@` stands the branch or tag, which must not make another origin of the same workflow.
     let file = up_to(workflow, &['@']);
     Some(origin(&[file, &event.name, job.job.as_ref()?], event.pull_request))
 }
