@@ -32,6 +32,28 @@ struct DeliveredPullRow {
     #[serde(default)]
     merge_commit_sha: Option<String>,
     base: BaseRow,
+    #[serde(default)]
+    head: Option<HeadRow>,
+}
+
+impl DeliveredPullRow {
+    /// Tells whether it is from another repository: a delivery never is, and anybody can copy its mark.
+    fn is_foreign(&self, repository: &RepositoryName) -> bool {
+        let own = repository.to_string();
+        let is_own = |repo: &HeadRepositoryRow| repo.full_name.eq_ignore_ascii_case(&own);
+        // Of a fork that was deleted, the server names no repository.
+        self.head.as_ref().is_some_and(|head| !head.repo.as_ref().is_some_and(is_own))
+    }
+}
+
+#[derive(Deserialize)]
+struct HeadRow {
+    repo: Option<HeadRepositoryRow>,
+}
+
+#[derive(Deserialize)]
+struct HeadRepositoryRow {
+    full_name: String,
 }
 
 #[derive(Deserialize)]
@@ -85,7 +107,8 @@ pub fn list(
             list.is_cut = true;
             break;
         }
-        if let Some(marker) = row.body.as_deref().and_then(Marker::find) {
+        let marker = row.body.as_deref().filter(|_| !row.is_foreign(repository)).and_then(Marker::find);
+        if let Some(marker) = marker {
             let delivery = delivery(&row, &marker, &mut branches, now)?;
             list.deliveries.push(delivery);
         }

@@ -41,7 +41,7 @@ pub(crate) fn answers(github: &Github, at: &str, body: &Value) {
 fn server() -> Github {
     let github = Github::silent();
     let answer = |at: &str, body: Value| answers(&github, at, &body);
-    let merged = json!({"merged_at": "2026-01-02T00:00:00Z"});
+    let merged = json!({"merged_at": "2026-01-02T00:00:00Z", "head": {"repo": {"full_name": "O/r"}}});
     let pulls = json!([
         pull(1, &id(1), &merged),
         pull(2, &id(2), &merged),
@@ -49,6 +49,9 @@ fn server() -> Github {
         pull(4, &id(4), &json!({})),
         pull(5, &id(5), &json!({"state": "open", "closed_at": null})),
         pull(6, &id(6), &json!({"body": "of a person", "merged_at": "2026-01-02T00:00:00Z"})),
+        // Anybody can copy a mark into a pull request from a fork.
+        pull(7, &id(7), &json!({"head": {"repo": {"full_name": "mallory/r"}}})),
+        pull(8, &id(8), &json!({"head": {"repo": null}})),
     ]);
     answer("/pulls", pulls);
     let ours =
