@@ -118,7 +118,9 @@ impl WorkflowEvent {
                 }
             }
             "issue_comment" => {
-                let is_of_pull_request = seen.0.pointer("/issue/pull_request").is_some();
+                // Of an issue that is none, Gitea has `null` there.
+                let is_of_pull_request =
+                    seen.0.pointer("/issue/pull_request").is_some_and(|pull| !pull.is_null());
                 Self {
                     // The runner's own commit is that of the default branch here.
                     sha: chosen,
@@ -334,8 +336,9 @@ mod tests {
             |issue: Value| json!({"action": "created", "issue": issue, "comment": {"body": "/fix"}});
         let on_pull_request = comment(json!({"number": 7, "pull_request": {"url": "https://api/pulls/7"}}));
         check(("issue_comment", main), &on_pull_request, (Some(CHOSEN), None, Some(7), Some(main)));
-        let on_issue = comment(json!({"number": 8}));
-        check(("issue_comment", main), &on_issue, (Some(CHOSEN), None, None, Some(main)));
+        for on_issue in [json!({"number": 8}), json!({"number": 8, "pull_request": null})] {
+            check(("issue_comment", main), &comment(on_issue), (Some(CHOSEN), None, None, Some(main)));
+        }
 
         let of_chosen = (Some(CHOSEN), None, None, Some(main));
         check(("schedule", main), &json!({"schedule": "0 3 * * *"}), of_chosen);
