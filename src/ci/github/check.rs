@@ -74,7 +74,13 @@ impl Channel for CheckChannel {
         let own = conclusion(&report.digest, target.sha());
         // Nothing is worse, so the others need not be asked before.
         let is_worst = Rank::of(own) == Rank::Bad;
-        let before = if is_worst { NeighbourCheck::nobody(own) } else { NeighbourCheck::read(target, own)? };
+        let before =
+            if is_worst { Ok(NeighbourCheck::nobody(own)) } else { NeighbourCheck::read(target, own) };
+        let before = match before {
+            // A name that only mistakes share is the run's own.
+            Err(_) if target.has_own_name() => NeighbourCheck::nobody(own),
+            before => before?,
+        };
         let ended = json!({
             "status": "completed",
             "conclusion": before.conclusion,
@@ -473,6 +479,23 @@ mod tests {
         let conclusions: Vec<Value> =
             server.changes().iter().filter_map(|(_, body)| body.get("conclusion").cloned()).collect();
         assert_eq!(conclusions, ["success", "failure"]);
+    }
+
+    #[test]
+    fn a_run_with_a_key_gets_its_conclusion_where_others_cannot_be_read() {
+        let server = github();
+        let refused = ResponseTemplate::new(403).set_body_json(json!({"message": "no"}));
+        server.mount(Mock::given(method("GET")).respond_with(refused));
+        let ended = |target: &ReportTarget| {
+            let mut run = CheckChannel::default();
+            run.begin(target).unwrap();
+            run.end(target, &FinalReport { digest: succeeding().digest(), annotations: Vec::new() })
+        };
+        assert!(matches!(ended(&target(&server)), Err(ApiError::Denied { .. })));
+        assert_eq!(server.changes().len(), 1, "it may be shared with one that failed");
+        let said = ended(&target(&server).of("fix-types", Some("a"))).unwrap().unwrap();
+        assert!(said.starts_with("whether other runs share the check run is not known"), "{said}");
+        assert_eq!(server.changes().pop().unwrap().1["conclusion"], "success");
     }
 
     #[test]
