@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::cut::cut;
 use super::reporter::Channel;
 use super::shared::{
-    Rank, ReportMark, described, if_known, marked, sentence, standing_elsewhere, stands, unseen,
+    Rank, ReportMark, described, if_listed, marked, sentence, standing_elsewhere, stands, unseen,
 };
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
@@ -160,7 +160,7 @@ impl NeighbourCheck {
         let mut checks: Vec<ListedCheck> = Vec::new();
         for listed in target.api().list::<CheckList>(&path, &query).take(MAX_READ) {
             // A server without check runs has none that could be better.
-            let Some(check) = if_known(listed.map(Some))? else { break };
+            let Some(check) = if_listed(listed.map(Some), target)? else { break };
             // One that is not over corrects this one, where it has to.
             checks.extend(Some(check).filter(|check| check.conclusion.is_some()));
         }

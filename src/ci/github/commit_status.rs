@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::reporter::Channel;
 use super::shared::{
-    MOST, Rank, ReportMark, described, if_known, marked, sentence, standing_elsewhere, stands, unseen,
+    MOST, Rank, ReportMark, described, if_listed, marked, sentence, standing_elsewhere, stands, unseen,
 };
 use super::target::ReportTarget;
 use crate::base::text::one_line;
@@ -124,7 +124,7 @@ pub(super) fn end_pending(target: &ReportTarget, text: &str) -> Result<(), ApiEr
 fn listed(target: &ReportTarget, most: usize) -> Result<Vec<ListedStatus>, ApiError> {
     let mut all = Vec::new();
     for listed in statuses(target.api(), target.repository(), target.sha(), most) {
-        let Some(listed) = if_known(listed.map(Some))? else { break };
+        let Some(listed) = if_listed(listed.map(Some), target)? else { break };
         all.push(listed);
     }
     Ok(all)
@@ -482,6 +482,18 @@ mod tests {
         let cut_off =
             "incomplete: the journal ends before the first step, so the run was killed or is still running";
         check(Journal::start().digest(), "error", cut_off);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_not_empty() {
+        let server = TestServer::start();
+        server.mount(answer(201));
+        let page = ResponseTemplate::new(200).set_body_string("<html>");
+        server.mount(Mock::given(method("GET")).respond_with(page));
+        let ended = StatusChannel.end(&target(&server, &Pauses::none()), &report(succeeding().digest()));
+        let said = ended.unwrap().unwrap();
+        assert!(said.starts_with("whether other runs share the status is not known"), "{said}");
+        assert_eq!(server.changes().pop().unwrap().1["state"], "pending");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
 use crate::forge::github::api::ApiError;
+use crate::forge::github::server::Flavour;
 
 /// How often a report is made again because another run reported meanwhile.
 pub(super) const MOST: usize = 5;
@@ -251,6 +252,15 @@ pub(super) fn if_known<T: Default>(read: Result<T, ApiError>) -> Result<T, ApiEr
     match read {
         Err(ApiError::NotFound { .. } | ApiError::Unreadable { .. }) => Ok(T::default()),
         read => read,
+    }
+}
+
+/// Returns what was read of a list that GitHub has: there, an answer that cannot be read is no empty list.
+pub(super) fn if_listed<T: Default>(read: Result<T, ApiError>, target: &ReportTarget) -> Result<T, ApiError> {
+    let has_list = target.server().flavour() == Flavour::Github;
+    match read {
+        Err(error @ ApiError::Unreadable { .. }) if has_list => Err(error),
+        read => if_known(read),
     }
 }
 
