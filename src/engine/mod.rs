@@ -543,7 +543,7 @@ impl<'m> Engine<'m> {
                 return Some(Waiting::Measuring(Box::new(request), Box::new(end)));
             }
             Some(StartTree::Unknown { unknown }) => Some(Changes::Unknown { unknown: unknown.clone() }),
-            None if self.start.shares_tree && !self.seen_trees().is_empty() => {
+            None if self.start.shares_tree && self.rests_on_earlier_tree() => {
                 return Some(Waiting::Looking(LookFor::End(Box::new(end))));
             }
             None => None,

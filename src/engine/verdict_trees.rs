@@ -121,6 +121,14 @@ impl Engine<'_> {
         trees
     }
 
+    /// Tells whether a verdict that passed may be about another tree than the one that there is now: an action or a pause
+    /// came after it, whether or not the tree was seen before.
+    pub(super) fn rests_on_earlier_tree(&self) -> bool {
+        self.grounds().any(|ground| {
+            ground.last.observes == Observes::Passing && ground.last.tree != VerdictTree::Standing
+        })
+    }
+
     /// Returns the verdicts that the end of the run may rest on.
     pub(super) fn grounds(&self) -> impl Iterator<Item = Ground<'_>> {
         let last = self.run.last_observed();

@@ -3,8 +3,10 @@
 use super::super::changes::{
     ChangeKind, ChangedFile, Changes, KnownStart, SeenTree, StartTree, TreeChanges, TreeIds,
 };
+use super::super::past::{Past, Standing};
 use super::super::verification::{Confirmed, Reason, Verification};
 use super::generated::{any_loop_of, chosen};
+use super::resumed::folded;
 use super::*;
 use crate::base::object::ObjectId;
 use crate::machine::OnChange;
@@ -146,6 +148,68 @@ fn an_action_that_changes_nothing_makes_nothing_stale() {
     let text = FIX.replace("on_yes: done", "on_yes: last") + "\n  last: {action: echo, next: done}";
     let (end, looks) = run(&text, true, |_| 0);
     assert_eq!((end.outcome, end.verified, looks), (Outcome::Success, true, 1));
+}
+
+/// The start of a loop that works on the tree of the run around it.
+fn shared() -> Start {
+    Start { shares_tree: true, ..start(false) }
+}
+
+#[test]
+fn a_sub_loop_does_not_rest_on_a_verdict_whose_tree_could_not_be_seen() {
+    let text = FIX.replace("on_yes: done", "on_yes: last") + "\n  last: {action: spoil!, next: done}";
+    let machine = machine(&text.replace("make check,", "make check, check: false,"));
+    let mut engine = Engine::new(&machine, shared());
+    let mut looks = 0;
+    let end = loop {
+        let input = match engine.next() {
+            Next::Done(end) => break end.clone(),
+            Next::Begin => Input::Begin,
+            Next::Run(_) => Input::ActionDone(Observation::exited(0, "")),
+            Next::Look => {
+                looks += 1;
+                let unseen = SeenTree::Unknown { unknown: "git is gone".to_owned() };
+                Input::Looked(if looks == 1 { unseen } else { SeenTree::Known(ids(1)) })
+            }
+            other => panic!("{other:?}"),
+        };
+        engine.handle(input, Duration::ZERO).unwrap();
+    };
+    assert_eq!((end.verified, looks), (false, 2));
+    assert_eq!(verification(&end).reasons, [Reason::Stale]);
+}
+
+/// Runs a check that passes, and returns the run as it is when nothing after its verdict was written down.
+fn left_after_verdict(machine: &Machine, start: Start) -> Past {
+    let mut engine = Engine::new(machine, start);
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    let seen = Input::ActionDone(Observation::exited(0, ""));
+    all.extend(engine.handle(seen, Duration::ZERO).unwrap());
+    let judged = all.iter().position(|event| matches!(event, Event::Evaluate { .. })).unwrap();
+    let known: Vec<_> = all.into_iter().take(judged + 1).map(|event| (event, Duration::ZERO)).collect();
+    folded(machine, &known)
+}
+
+/// Goes on with a run of which nothing says that the tree was changed.
+fn gone_on(machine: &Machine, start: Start, past: Past) -> Engine<'_> {
+    let Standing::Open(how) = past.standing(machine) else { panic!("it is over") };
+    let mut engine = Engine::resume(machine, start, past, how, Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    engine
+}
+
+const CHECK: &str = "states:
+  check: {action: make check, check: false, on_yes: done}
+  done: {terminal: true}";
+
+#[test]
+fn a_sub_loop_that_goes_on_after_a_kill_looks_at_the_tree_before_it_ends() {
+    let machine = machine(CHECK);
+    let mut engine = gone_on(&machine, shared(), left_after_verdict(&machine, shared()));
+    assert!(matches!(engine.next(), Next::Look));
+    engine.handle(Input::Looked(SeenTree::Known(ids(1))), Duration::ZERO).unwrap();
+    let Next::Done(end) = engine.next() else { panic!("it has not ended") };
+    assert_eq!((end.verified, verification(end).reasons.as_slice()), (false, &[Reason::Stale][..]));
 }
 
 /// Loops whose states look, change the tree or do nothing, with every kind of way.
