@@ -155,6 +155,8 @@ impl Run {
     /// Tells whether the last part of the run said on which tree it ended. A sub-loop leaves that to the run around it.
     fn ended_on_known_tree(&self) -> bool {
         match &self.phase {
+            // Its last words are about the journal, and nobody looked at the tree for them.
+            Phase::Done(end) if end.terminated_by == TerminatedBy::JournalLost => false,
             Phase::Done(end) => end.changes.as_ref().is_none_or(|changes| changes.known().is_some()),
             Phase::Pending(_) | Phase::Deciding(_) => false,
         }

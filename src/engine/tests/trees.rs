@@ -6,7 +6,7 @@ use super::super::changes::{
 use super::super::past::{Past, Standing};
 use super::super::verification::{Confirmed, Reason, Verification};
 use super::generated::{any_loop_of, chosen};
-use super::resumed::folded;
+use super::resumed::{folded, unsaved};
 use super::*;
 use crate::base::object::ObjectId;
 use crate::machine::OnChange;
@@ -208,6 +208,19 @@ fn a_sub_loop_that_goes_on_after_a_kill_looks_at_the_tree_before_it_ends() {
     let mut engine = gone_on(&machine, shared(), left_after_verdict(&machine, shared()));
     assert!(matches!(engine.next(), Next::Look));
     engine.handle(Input::Looked(SeenTree::Known(ids(1))), Duration::ZERO).unwrap();
+    let Next::Done(end) = engine.next() else { panic!("it has not ended") };
+    assert_eq!((end.verified, verification(end).reasons.as_slice()), (false, &[Reason::Stale][..]));
+}
+
+#[test]
+fn a_run_whose_journal_was_lost_goes_on_without_the_tree_of_its_last_verdict() {
+    let machine = machine(CHECK);
+    let mut past = left_after_verdict(&machine, known(false));
+    let lost = unsaved(&machine, past.run());
+    past.event(&machine, &Event::LoopComplete(lost), Duration::ZERO);
+    let mut engine = gone_on(&machine, known(false), past);
+    assert!(matches!(engine.next(), Next::Measure(_)));
+    engine.handle(Input::Measured(changes(1).into()), Duration::ZERO).unwrap();
     let Next::Done(end) = engine.next() else { panic!("it has not ended") };
     assert_eq!((end.verified, verification(end).reasons.as_slice()), (false, &[Reason::Stale][..]));
 }
