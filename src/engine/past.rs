@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::changes::StartTree;
+use super::changes::{StartTree, TreeIds};
 use super::event::{Event, LoopComplete, LoopResume, LoopStart, ResumeReason, SubLoopComplete};
 use super::run::placed::Placement;
 use super::run::{Phase, Run};
 use super::state_result::StateResult;
 use crate::base::name::StateName;
-use crate::base::object::ObjectId;
 use crate::evaluate::observation::{StoredText, Stream};
 use crate::machine::{Machine, OnChange};
 
@@ -119,9 +118,9 @@ impl Past {
     }
 
     /// Returns the tree on which the run ended, where that is known.
-    pub fn end_tree(&self) -> Option<&ObjectId> {
+    pub fn end_tree(&self) -> Option<&TreeIds> {
         match self.run.phase() {
-            Phase::Done(end) => Some(&end.changes.as_ref()?.known()?.end.tree),
+            Phase::Done(end) => Some(&end.changes.as_ref()?.known()?.end),
             Phase::Pending(_) | Phase::Deciding(_) => None,
         }
     }

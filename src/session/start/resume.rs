@@ -280,8 +280,9 @@ impl<'s> UnclaimedRun<'s> {
         cancel: &Cancel,
     ) -> Result<(), Error> {
         let now = || start_tree::now(&self.prepared, area, files, is_apart, cancel, self.session);
-        if let Some(ended) = resumed.past.end_tree().filter(|_| self.prepared.machine.on_resume.is_some()) {
-            resumed.how.tree_changed = now().await.is_some_and(|found| found.tree != *ended);
+        if let Some(ended) = resumed.past.end_tree() {
+            // A tree that cannot be seen any more may be another one.
+            resumed.how.tree_changed = now().await.is_none_or(|found| !found.holds_same_files(ended));
         }
         if resumed.answers.is_empty() || resumed.cancelled_by.is_some() {
             return Ok(());

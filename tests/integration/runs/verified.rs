@@ -1,10 +1,14 @@
 //! What a green means: this tree, by these checks. Each test is a way to be green for something that nobody checked.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Stdio;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::common::{Project, git};
+use crate::common::{Project, Ran, git, signal, wait_for};
 
 /// A loop that finds `a.txt` without its word, mends it, checks it, and does one more thing on its way to the end.
 fn mending(last: &str, more: &str) -> String {
@@ -69,6 +73,44 @@ fn what_moves_the_fix_away_after_the_check_is_not_verified() {
         for report in ["reports/summary.md", "reports/junit.xml", "reports/report.html"] {
             assert!(project.read(report).contains("passed on another tree"), "{last}: {report}");
         }
+    }
+}
+
+/// A loop that checks, and then waits for what its environment says.
+const WAITING: &str = "\
+name: main
+initial: check
+backoff: 60
+states:
+  check: {action: grep -q good a.txt, check: true, on_yes: gate, on_no: failed}
+  gate: {evaluate: {type: output_contains, source: '${env.GATE}', pattern: open}, on_yes: done, on_no: gate}
+  done: {terminal: true}
+  failed: {terminal: true}
+";
+
+#[test]
+fn what_is_edited_before_a_run_goes_on_is_checked_once_more() {
+    for (edited, code) in [("bad\n", 1), ("good, too\n", 0)] {
+        let project = project(WAITING);
+        project.write("a.txt", "good\n");
+        let mut command = project.command(&["run", "main"]);
+        command.env("GATE", "shut").stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let waits = |journal: &PathBuf| fs::read_to_string(journal).unwrap().contains("\"backoff\"");
+        wait_for(|| project.run_files(".events.jsonl").iter().any(waits));
+        signal(&child, Signal::TERM);
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+        project.write("a.txt", edited);
+        let mut command = project.command(&["resume", "main", "--report-dir", "reports"]);
+        let _ran = Ran::of(&command.env("GATE", "open").output().unwrap()).code(code);
+        let result = result(&project);
+        assert_eq!(result["verified"], code == 0, "{edited}: {result:#}");
+        let checks = &result["verification"]["checks"];
+        assert_eq!(
+            checks[0]["confirmed"],
+            if code == 0 { "closing_pass" } else { "no" },
+            "{edited}: {checks}"
+        );
     }
 }
 
