@@ -30,13 +30,16 @@ use crate::machine::{Action, Step};
 
 impl Engine<'_> {
     /// Returns the checks of this run that passed last, with those of the loops that it ran, where all of them can be
-    /// made once more.
+    /// made once more, and with them all that its success rests on.
     pub fn rechecks(&self) -> Option<Vec<Recheck>> {
-        let checks =
-            self.grounds().filter(|ground| ground.is_check && ground.last.observes == Observes::Passing);
+        // What was observed last counts even where it is no check: without it, the others say less than the run did.
+        let passed = self.grounds().filter(|ground| {
+            (ground.is_check || ground.is_last) && ground.last.observes == Observes::Passing
+        });
         let mut all = Vec::new();
-        for ground in checks {
-            all.extend(self.rechecks_of(ground.state)?);
+        for ground in passed {
+            // A loop that passed without a check of its own has nothing that could be made once more.
+            all.extend(self.rechecks_of(ground.state).filter(|checks| !checks.is_empty())?);
         }
         Some(all)
     }

@@ -225,6 +225,35 @@ fn a_run_whose_journal_was_lost_goes_on_without_the_tree_of_its_last_verdict() {
     assert_eq!((end.verified, verification(end).reasons.as_slice()), (false, &[Reason::Stale][..]));
 }
 
+/// Runs a loop inside of another one, and returns the checks that confirm it: none where they cannot be made once more.
+fn rechecks(states: &str) -> Option<Vec<String>> {
+    let machine = machine(&format!("states:\n{states}  done: {{terminal: true}}\n"));
+    let mut engine = Engine::new(&machine, shared());
+    loop {
+        let input = match engine.next() {
+            Next::Done(_) => break,
+            Next::Begin => Input::Begin,
+            Next::Run(_) => Input::ActionDone(Observation::exited(0, "good")),
+            Next::Look => Input::Looked(SeenTree::Known(ids(0))),
+            other => panic!("{other:?}"),
+        };
+        engine.handle(input, Duration::ZERO).unwrap();
+    }
+    engine.rechecks().map(|checks| checks.into_iter().map(|check| check.name).collect())
+}
+
+#[test]
+fn the_checks_of_a_loop_confirm_it_only_with_what_it_observed_last() {
+    let (check, look) = ("make check", "./look, check: false");
+    for (first, last, expected) in
+        [(look, check, Some("b")), (check, check, Some("a b")), (check, look, None)]
+    {
+        let states = format!("  a: {{action: {first}, on_yes: b}}\n  b: {{action: {last}, on_yes: done}}\n");
+        let found = rechecks(&states).map(|names| names.join(" "));
+        assert_eq!(found.as_deref(), expected, "{states}");
+    }
+}
+
 /// Loops whose states look, change the tree or do nothing, with every kind of way.
 fn any_loop() -> impl Strategy<Value = String> {
     let shapes = vec![
