@@ -16,10 +16,13 @@ use super::event::{
 use super::going_pass::{GoingPass, ProofRun, RefusedCheck};
 use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
+use super::state_result::StateResult;
 use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
 use super::waiting::{PassWork, Waiting};
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
+use crate::base::path::Segment;
+use crate::base::template::{Expression, Namespace};
 use crate::base::text::{listed_in_part, one_line, plural};
 use crate::base::time::millis;
 use crate::evaluate::observation::{Observation, Stop};
@@ -38,6 +41,10 @@ impl Engine<'_> {
         });
         let mut all = Vec::new();
         for ground in passed {
+            // The loop around this one has other values, by which its verdict would not be the same.
+            if self.step_of(ground.state).is_some_and(is_judged_by_values) {
+                return None;
+            }
             // A loop that passed without a check of its own has nothing that could be made once more.
             all.extend(self.rechecks_of(ground.state).filter(|checks| !checks.is_empty())?);
         }
@@ -56,7 +63,7 @@ impl Engine<'_> {
             };
             return Some(inner.iter().map(around).collect());
         }
-        if !step.is_check {
+        if !step.is_check || expressions(step).any(is_about_visit) {
             return None;
         }
         let request = match self.requests.get(state) {
@@ -327,7 +334,8 @@ impl Engine<'_> {
             return failed(verdict);
         }
         let Some(evaluate) = &check.step.evaluate else { return failed(Verdict::error()) };
-        let scope = self.scope();
+        let result = StateResult { state: check.step.name.clone(), seen: seen.clone(), verdict: None };
+        let scope = self.scope_of_check(&check.step, &result);
         let judging = Judging {
             seen: Some(seen),
             scope: &scope,
@@ -442,6 +450,52 @@ impl Verification {
             }
         }
     }
+}
+
+/// Returns what the evaluator of a step asks for.
+fn expressions(step: &Step) -> impl Iterator<Item = &Expression> {
+    let templates = step.evaluate.iter().flat_map(|evaluate| evaluate.templates());
+    templates.flat_map(|(_, template)| template.expressions())
+}
+
+/// Tells whether a value is another one after the visit in which it was asked for: what there was then is not kept.
+fn is_about_visit(expression: &Expression) -> bool {
+    match expression.namespace {
+        Namespace::Prev | Namespace::Result | Namespace::State => true,
+        Namespace::Context
+        | Namespace::Env
+        | Namespace::Captured
+        | Namespace::Loop
+        | Namespace::Param
+        | Namespace::Messages
+        | Namespace::Criteria
+        | Namespace::Board => false,
+    }
+}
+
+/// Tells whether the evaluator of a step asks for more than what the step itself does, and what its author wrote.
+fn is_judged_by_values(step: &Step) -> bool {
+    let is_own = |expression: &Expression| match (expression.namespace, expression.path.as_slice()) {
+        (Namespace::Captured, [Segment::Key(name), ..]) => {
+            step.name.as_str() == name
+                || step.capture.as_ref().is_some_and(|capture| capture.as_str() == name)
+        }
+        (Namespace::Param, _) => step.params.values().all(|value| value.as_template().is_none()),
+        (
+            Namespace::Captured
+            | Namespace::Context
+            | Namespace::Env
+            | Namespace::Prev
+            | Namespace::Result
+            | Namespace::State
+            | Namespace::Loop
+            | Namespace::Messages
+            | Namespace::Criteria
+            | Namespace::Board,
+            _,
+        ) => false,
+    };
+    !expressions(step).all(is_own)
 }
 
 fn is_stale(verification: &Verification, state: &StateName) -> bool {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use super::Engine;
@@ -18,7 +19,7 @@ use crate::evaluate::Evaluate;
 use crate::evaluate::field::Field;
 use crate::evaluate::observation::{Cause, Observation, Stop};
 use crate::evaluate::verdict::Verdict;
-use crate::machine::{Action, Target, run_variables};
+use crate::machine::{Action, Step, Target, run_variables};
 
 /// A view of the engine for templates.
 pub(super) struct RunScope<'e, 'm>(&'e Engine<'m>);
@@ -66,13 +67,7 @@ impl Scope for RunScope<'_, '_> {
             (Namespace::Captured, [Segment::Key(name), field @ ..]) => (run.capture(name), field),
             _ => return false,
         };
-        let Some(StateResult { seen, .. }) = result else { return false };
-        match key(field) {
-            // The whole output, as text or as JSON, may be cut.
-            None | Some("output" | "json") => seen.stdout.is_truncated(),
-            Some("stderr") => seen.stderr.is_truncated(),
-            Some(_) => false,
-        }
+        result.is_some_and(|result| is_cut(result, field))
     }
 
     fn is_printed(&self, namespace: Namespace, path: &[Segment]) -> bool {
@@ -92,6 +87,58 @@ impl Scope for RunScope<'_, '_> {
             Namespace::Param => self.is_printed_param(path),
             Namespace::Env | Namespace::State | Namespace::Criteria => false,
         }
+    }
+}
+
+/// A view of the engine for a check that is made once more: its result is what it did now, and its parameters are its own,
+/// whatever state the run stands in.
+pub(super) struct CheckScope<'e, 'm> {
+    run: RunScope<'e, 'm>,
+    step: &'e Step,
+    result: &'e StateResult,
+}
+
+impl<'m> Engine<'m> {
+    pub(super) fn scope_of_check<'e>(
+        &'e self,
+        step: &'e Step,
+        result: &'e StateResult,
+    ) -> CheckScope<'e, 'm> {
+        CheckScope { run: self.scope(), step, result }
+    }
+}
+
+impl CheckScope<'_, '_> {
+    /// Returns what is asked of the result of the check itself, with the name by which it is asked for.
+    fn own<'p>(&self, namespace: Namespace, path: &'p [Segment]) -> Option<(&'p str, &'p [Segment])> {
+        let (Namespace::Captured, [Segment::Key(name), field @ ..]) = (namespace, path) else { return None };
+        let is_capture = self.step.capture.as_ref().is_some_and(|capture| capture.as_str() == name);
+        // A capture goes before the result of a state with the same name.
+        let is_state = self.step.name.as_str() == name && !self.run.0.run().captured().contains_key(name);
+        (is_capture || is_state).then_some((name.as_str(), field))
+    }
+}
+
+impl Scope for CheckScope<'_, '_> {
+    fn get(&self, namespace: Namespace, path: &[Segment]) -> Result<Found<'_>, Missing> {
+        if let Some((name, field)) = self.own(namespace, path) {
+            return result_field(&format!("captured.{name}"), self.result, field);
+        }
+        if namespace == Namespace::Param {
+            return param_among(Some(&self.step.params), path, self);
+        }
+        self.run.get(namespace, path)
+    }
+
+    fn is_cut(&self, namespace: Namespace, path: &[Segment]) -> bool {
+        match self.own(namespace, path) {
+            Some((_, field)) => is_cut(self.result, field),
+            None => self.run.is_cut(namespace, path),
+        }
+    }
+
+    fn is_printed(&self, namespace: Namespace, path: &[Segment]) -> bool {
+        self.run.is_printed(namespace, path)
     }
 }
 
@@ -118,7 +165,7 @@ impl RunScope<'_, '_> {
         walk(&format!("context.{name}"), value, rest).map(|value| Found::Json(Cow::Borrowed(value)))
     }
 
-    /// A parameter is worked out where it is used; it cannot refer to another one.
+    /// Looks a parameter up among those of the state that the run stands in.
     fn param(&self, path: &[Segment]) -> Result<Found<'_>, Missing> {
         let machine = self.0.machine();
         let current = self.0.run().current().and_then(|name| machine.find(name));
@@ -126,32 +173,7 @@ impl RunScope<'_, '_> {
             Some(Target::Step(id)) => Some(&machine.step(id).params),
             Some(Target::End(_)) | None => None,
         };
-        let params = params.filter(|params| !params.is_empty()).ok_or_else(|| Missing {
-            nearest: None,
-            why: Some("parameters exist in states with a fragment that declares them".to_owned()),
-        })?;
-        let name = match path.first() {
-            Some(Segment::Key(name)) => name.clone(),
-            Some(Segment::Index(index)) => index.to_string(),
-            None => return Err(Missing::default()),
-        };
-        let known = || params.keys().map(VarName::as_str);
-        let value = params.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value);
-        let value = value.ok_or_else(|| Missing {
-            nearest: nearest(&name, known()).map(|near| format!("param.{near}")),
-            why: None,
-        })?;
-        match value {
-            Field::Literal(value) => walk(&format!("param.{name}"), value, &path[1..])
-                .map(|value| Found::Json(Cow::Borrowed(value))),
-            Field::Template(template) if path.len() == 1 => template
-                .render(self)
-                .map(text)
-                .map_err(|error| Missing { nearest: None, why: Some(error.to_string()) }),
-            Field::Template(_) => {
-                Err(Missing { nearest: Some(format!("param.{name}")), why: Some("it is a text".to_owned()) })
-            }
-        }
+        param_among(params, path, self)
     }
 
     fn is_printed_param(&self, path: &[Segment]) -> bool {
@@ -290,6 +312,52 @@ impl RunScope<'_, '_> {
             }
         };
         Ok(text(shown.join("\n")))
+    }
+}
+
+/// Looks a parameter up. It is worked out where it is used; it cannot refer to another one.
+fn param_among<'p>(
+    params: Option<&'p IndexMap<VarName, Field<Value>>>,
+    path: &[Segment],
+    scope: &dyn Scope,
+) -> Result<Found<'p>, Missing> {
+    let params = params.filter(|params| !params.is_empty()).ok_or_else(|| Missing {
+        nearest: None,
+        why: Some("parameters exist in states with a fragment that declares them".to_owned()),
+    })?;
+    let name = match path.first() {
+        Some(Segment::Key(name)) => name.clone(),
+        Some(Segment::Index(index)) => index.to_string(),
+        None => return Err(Missing::default()),
+    };
+    let known = || params.keys().map(VarName::as_str);
+    let value = params.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value);
+    let value = value.ok_or_else(|| Missing {
+        nearest: nearest(&name, known()).map(|near| format!("param.{near}")),
+        why: None,
+    })?;
+    match value {
+        Field::Literal(value) => {
+            walk(&format!("param.{name}"), value, &path[1..]).map(|value| Found::Json(Cow::Borrowed(value)))
+        }
+        Field::Template(template) if path.len() == 1 => template
+            .render(scope)
+            .map(text)
+            .map_err(|error| Missing { nearest: None, why: Some(error.to_string()) }),
+        Field::Template(_) => {
+            Err(Missing { nearest: Some(format!("param.{name}")), why: Some("it is a text".to_owned()) })
+        }
+    }
+}
+
+/// Tells whether a field of a result is only the end of what it was.
+fn is_cut(result: &StateResult, field: &[Segment]) -> bool {
+    let seen = &result.seen;
+    match key(field) {
+        // The whole output, as text or as JSON, may be cut.
+        None | Some("output" | "json") => seen.stdout.is_truncated(),
+        Some("stderr") => seen.stderr.is_truncated(),
+        Some(_) => false,
     }
 }
 

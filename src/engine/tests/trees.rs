@@ -254,6 +254,65 @@ fn the_checks_of_a_loop_confirm_it_only_with_what_it_observed_last() {
     }
 }
 
+/// A check that is judged by what it has captured, or by whatever else, before something changes the tree.
+fn captured(source: &str) -> String {
+    let evaluate = format!("{{type: output_contains, source: '${{{source}}}', pattern: good}}");
+    format!(
+        "states:
+  before: {{action: echo good, capture: before, next: check}}
+  check: {{action: make check, check: true, capture: out, evaluate: {evaluate}, on_yes: last, on_no: failed}}
+  last: {{action: spoil!, next: done}}
+  done: {{terminal: true}}
+  failed: {{terminal: true}}"
+    )
+}
+
+#[test]
+fn a_check_that_is_made_once_more_is_judged_by_what_it_prints_then() {
+    let ended = |source: &str, again: &str| {
+        let machine = machine(&captured(source));
+        let mut engine = Engine::new(&machine, known(true));
+        let (mut now, mut prints) = (0, VecDeque::from(["good", again]));
+        loop {
+            let input = match engine.next() {
+                Next::Done(end) => break end.clone(),
+                Next::Begin => Input::Begin,
+                Next::Look => Input::Looked(SeenTree::Known(ids(now))),
+                Next::Measure(_) => Input::Measured(changes(now).into()),
+                Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+                Next::Run(request) if request.text == "make check" => {
+                    Input::ActionDone(Observation::exited(0, prints.pop_front().unwrap()))
+                }
+                Next::Run(request) => {
+                    now += u32::from(request.text.contains('!'));
+                    Input::ActionDone(Observation::exited(0, "good"))
+                }
+                other => panic!("{other:?}"),
+            };
+            engine.handle(input, Duration::ZERO).unwrap();
+        }
+    };
+    for source in ["captured.out.output", "captured.check.output"] {
+        assert!(ended(source, "good").verified, "{source}");
+        assert_eq!(ended(source, "bad").terminated_by, TerminatedBy::NotConfirmed, "{source}");
+    }
+    // What came before a check at its visit is not kept, so nothing can confirm it.
+    let end = ended("prev.output", "good");
+    assert_eq!((end.verified, verification(&end).reasons.as_slice()), (false, &[Reason::Stale][..]));
+}
+
+#[test]
+fn a_check_of_a_loop_inside_is_not_judged_by_values_of_the_loop_around() {
+    let check = |source: &str| {
+        let evaluate = format!("{{type: output_contains, source: '${{{source}}}', pattern: good}}");
+        format!(
+            "  a: {{action: make check, check: true, capture: out, evaluate: {evaluate}, on_yes: done}}\n"
+        )
+    };
+    assert_eq!(rechecks(&check("captured.out.output")), Some(vec!["a".to_owned()]));
+    assert_eq!(rechecks(&check("loop.name}good${loop.name")), None);
+}
+
 /// Loops whose states look, change the tree or do nothing, with every kind of way.
 fn any_loop() -> impl Strategy<Value = String> {
     let shapes = vec![
