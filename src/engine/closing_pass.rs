@@ -22,12 +22,12 @@ use super::waiting::{PassWork, Waiting};
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
-use crate::base::template::{Expression, Namespace};
+use crate::base::template::{Expression, Namespace, Scope};
 use crate::base::text::{listed_in_part, one_line, plural};
 use crate::base::time::millis;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::verdict::{Observes, Verdict};
-use crate::evaluate::{Judged, Judging};
+use crate::evaluate::{Evaluate, Judged, Judging};
 use crate::judges::found_judges::{AddedTest, JudgesFound, JudgesState};
 use crate::machine::{Action, Step};
 
@@ -63,7 +63,7 @@ impl Engine<'_> {
             };
             return Some(inner.iter().map(around).collect());
         }
-        if !step.is_check || expressions(step).any(is_about_visit) {
+        if !step.is_check || expressions(step).any(is_about_visit) || self.asks_query(step) {
             return None;
         }
         let request = match self.requests.get(state) {
@@ -84,6 +84,15 @@ impl Engine<'_> {
             request,
             memory,
         }])
+    }
+
+    /// Tells whether a check is judged with a query, which takes a process of its own: a closing pass runs checks alone.
+    fn asks_query(&self, step: &Step) -> bool {
+        let seen = Observation::exited(0, "");
+        let result = StateResult { state: step.name.clone(), seen, verdict: None };
+        let scope = self.scope_of_check(step, &result);
+        let query = |evaluate: &Evaluate| evaluate.query(looked_at(&result.seen, &scope)).is_some();
+        step.evaluate.as_ref().is_some_and(query)
     }
 
     pub(super) fn request_again(&self, step: &Step) -> Option<ActionRequest> {
@@ -337,15 +346,9 @@ impl Engine<'_> {
         let result = StateResult { state: check.step.name.clone(), seen: seen.clone(), verdict: None };
         let scope = self.scope_of_check(&check.step, &result);
         let judging = Judging {
-            seen: Some(seen),
-            scope: &scope,
             action: Some(&check.request.text),
             memory: check.memory.as_ref(),
-            survey: None,
-            file: None,
-            answer: None,
-            queried: None,
-            form: None,
+            ..looked_at(seen, &scope)
         };
         evaluate.judge(judging).unwrap_or_else(|error| Judged::error(error.to_string()))
     }
@@ -449,6 +452,21 @@ impl Verification {
                 Some(_) | None => self.stale.push(stale),
             }
         }
+    }
+}
+
+/// Returns what is seen of the end of a command, and nothing else.
+fn looked_at<'e>(seen: &'e Observation, scope: &'e dyn Scope) -> Judging<'e> {
+    Judging {
+        seen: Some(seen),
+        scope,
+        action: None,
+        memory: None,
+        survey: None,
+        file: None,
+        answer: None,
+        queried: None,
+        form: None,
     }
 }
 

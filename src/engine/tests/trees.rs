@@ -302,6 +302,32 @@ fn a_check_that_is_made_once_more_is_judged_by_what_it_prints_then() {
 }
 
 #[test]
+fn a_check_that_is_judged_with_a_query_is_not_made_once_more() {
+    let text = "states:
+  check:
+    {action: make check, check: true, evaluate: {type: output_json, path: '.n | length', target: 3}, on_yes: last, on_no: failed}
+  last: {action: spoil!, next: done}
+  done: {terminal: true}
+  failed: {terminal: true}";
+    let machine = machine(text);
+    let mut engine = Engine::new(&machine, known(false));
+    let end = loop {
+        let input = match engine.next() {
+            Next::Done(end) => break end.clone(),
+            Next::Begin => Input::Begin,
+            Next::Look => Input::Looked(SeenTree::Known(ids(0))),
+            Next::Measure(_) => Input::Measured(changes(1).into()),
+            Next::Query(_) => Input::Queried(Queried { result: Ok(json!(3)), stop: None }),
+            Next::Run(_) => Input::ActionDone(Observation::exited(0, "{}")),
+            other => panic!("{other:?}"),
+        };
+        engine.handle(input, Duration::ZERO).unwrap();
+    };
+    assert_eq!((end.outcome, end.verified), (Outcome::Success, false));
+    assert_eq!(verification(&end).reasons, [Reason::Stale]);
+}
+
+#[test]
 fn a_check_of_a_loop_inside_is_not_judged_by_values_of_the_loop_around() {
     let check = |source: &str| {
         let evaluate = format!("{{type: output_contains, source: '${{{source}}}', pattern: good}}");
