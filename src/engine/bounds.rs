@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use crate::base::redact::MASK;
 use crate::base::text::{head, hex, tail};
 
 /// How many messages are kept, the last ones.
@@ -55,6 +56,12 @@ pub(super) fn in_event(text: &str) -> Cow<'_, str> {
     let (length, digest) = (text.len(), hex(&Sha256::digest(text)));
     let (begin, end) = (head(text, IN_EVENT / 2), tail(text, IN_EVENT / 2));
     Cow::Owned(format!("{begin}\n… cut: {length} bytes, SHA-256 {digest} …\n{end}"))
+}
+
+/// Tells whether a text of an event is all of what it was: nothing was cut out, and no secret hidden.
+pub(super) fn is_whole(text: &str) -> bool {
+    // What was cut is longer than what may stand there, because of the words in the place of its middle.
+    text.len() <= IN_EVENT && !text.contains(MASK)
 }
 
 /// Cuts the details of an evaluation to what an event holds.
@@ -112,6 +119,7 @@ mod tests {
         assert!(shown.len() < 70_000 && shown.contains("cut: 300001 bytes"));
         assert_ne!(shown, in_event(&other));
         assert_eq!(in_event("short"), "short");
+        assert!(is_whole("short") && !is_whole(&shown) && !is_whole("curl -H ***"));
     }
 
     #[test]

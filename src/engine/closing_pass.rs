@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 
 use serde_json::Map;
 
-use super::Engine;
 use super::changes::{StartTree, TreeIds};
 use super::common::unjudged_verdict;
 use super::event::{
@@ -19,6 +18,7 @@ use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
 use super::state_result::StateResult;
 use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
 use super::waiting::{PassWork, Waiting};
+use super::{Engine, bounds};
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
@@ -98,7 +98,12 @@ impl Engine<'_> {
     pub(super) fn request_again(&self, step: &Step) -> Option<ActionRequest> {
         let Some(Action::Shell(shell)) = &step.action else { return None };
         let text = match self.run.text_of(&step.name) {
-            Some(text) => text.to_owned(),
+            Some(text) if bounds::is_whole(text) => text.to_owned(),
+            // What stands in the journal is not what ran, unless the author wrote it like that.
+            Some(text) => {
+                let written = shell.text.as_literal().filter(|written| bounds::in_event(written) == text);
+                written?.into_owned()
+            }
             None => self.render(&shell.text).ok()?,
         };
         let setting = self.setting(&shell.setting).ok()?;

@@ -302,6 +302,32 @@ fn a_check_that_is_made_once_more_is_judged_by_what_it_prints_then() {
 }
 
 #[test]
+fn a_check_of_an_earlier_part_is_made_once_more_only_as_it_was() {
+    let machine = machine(
+        "context: {word: x}\nstates:
+  check: {action: 'make check ${context.word}', check: true, on_yes: done}
+  done: {terminal: true}",
+    );
+    let again = |word: &str| {
+        let context = Map::from_iter([("word".to_owned(), json!(word))]);
+        let start = || Start { context: context.clone(), ..known(false) };
+        let mut engine = gone_on(&machine, start(), left_after_verdict(&machine, start()));
+        engine.handle(Input::Measured(changes(1).into()), Duration::ZERO).unwrap();
+        match engine.next() {
+            Next::Run(request) => Some(request.text.clone()),
+            Next::Done(end) => {
+                assert_eq!(verification(end).reasons, [Reason::Stale]);
+                None
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(again("all").as_deref(), Some("make check all"));
+    // The journal has only the ends of the one, and has hidden a part of the other.
+    assert_eq!((again(&"x".repeat(70_000)), again("***")), (None, None));
+}
+
+#[test]
 fn a_check_that_is_judged_with_a_query_is_not_made_once_more() {
     let text = "states:
   check:
