@@ -303,6 +303,8 @@ impl Library {
                     merges: None,
                     policy: Vec::new(),
                     source: known.source.clone(),
+                    // What is known of checks is known by the loop and the state, and this is another loop.
+                    checks: Box::default(),
                     context: context.clone(),
                     overrides: Box::new(around.event.overrides.below()),
                     ..around.event.clone()

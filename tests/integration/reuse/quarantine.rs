@@ -62,6 +62,26 @@ fn the_failure_of_a_check_in_quarantine_is_neither_passed_nor_failed() {
 }
 
 #[test]
+fn a_quarantine_is_of_one_loop_and_not_of_those_that_it_runs() {
+    let project = project();
+    project.write(".loops/kid.yaml", &LOOP.replace("name: main", "name: kid"));
+    let outer = "name: main
+description: both
+initial: below
+states:
+  below: {loop: kid, on_success: test, on_failure: failed}
+  test: {action: 'true', check: true, on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+";
+    project.write(".loops/main.yaml", outer);
+    quarantine(&project, ENTRY);
+    project.run(&["run", "main", "--strict"]).code(0);
+    fails(&project, "test");
+    project.run(&["run", "main", "--strict"]).code(1);
+}
+
+#[test]
 fn a_quarantine_hides_no_other_failure() {
     let project = project();
     quarantine(&project, ENTRY);
