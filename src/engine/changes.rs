@@ -399,7 +399,9 @@ impl TreeChanges {
     pub fn are_uncommitted(&self) -> bool {
         // What another live run wrote in its own scope is not this run's.
         let is_own = |file: &ChangedFile| file.tracked && file.run.is_none();
-        self.head_moved() || (!self.as_committed && self.files.iter().any(is_own))
+        // Tracked files come first in the list: behind the last one of them, there may be more that are not listed.
+        let may_hide_own = self.more > 0 && self.files.last().is_none_or(|last| last.tracked);
+        self.head_moved() || (!self.as_committed && (may_hide_own || self.files.iter().any(is_own)))
     }
 
     /// Tells whether the patch of the changes holds some of them.
@@ -505,7 +507,13 @@ mod tests {
         // What the run undid is what the commit has.
         check(TreeChanges { as_committed: true, ..changes(vec![file("a", true)]) }, None);
         let theirs = ChangedFile { run: Some("other-1".to_owned()), ..file("a", true) };
-        check(changes(vec![theirs]), None);
+        check(changes(vec![theirs.clone()]), None);
+        // What is not listed may be of this run, unless only untracked files are left.
+        check(
+            TreeChanges { more: 1, ..changes(vec![theirs.clone()]) },
+            Some("the check passes only with changes to 1 file that this commit does not have"),
+        );
+        check(TreeChanges { more: 1, ..changes(vec![theirs, file("b", false)]) }, None);
         let moved = TreeChanges { end: ids('b'), as_committed: true, ..changes(vec![]) };
         let id = "b".repeat(40);
         check(
