@@ -113,6 +113,10 @@ impl Run {
                 Some(Deciding::Arrive { to: Target::End(*id), waited: true })
             }
             Phase::Deciding(due) => Some(due.clone()),
+            // Where it goes on elsewhere, nothing is left to wait for.
+            Phase::Pending(Pending::Backoff { to, .. }) if machine.on_resume.is_some() && !is_rewound => {
+                Some(Deciding::Arrive { to: *to, waited: true })
+            }
             Phase::Pending(Pending::Start | Pending::Backoff { .. }) | Phase::Done(_) => None,
         };
         let asked = due.as_ref().and_then(|due| Self::call_to_repeat(machine, due, outcome));

@@ -330,3 +330,24 @@ fn numbers_that_cannot_grow_stay_what_they_are() {
     drop(engine.handle(Input::ActionDone(Observation::exited(1, "")), Duration::ZERO).unwrap());
     assert_eq!(engine.run().step(), u32::MAX);
 }
+
+#[test]
+fn a_run_that_was_killed_in_a_wait_goes_on_where_its_loop_says() {
+    let text = "backoff: 60\non_resume: back\nstates:
+  a: {action: x, on_yes: done, on_no: a}
+  back: {action: y, on_yes: done}
+  done: {terminal: true}\n";
+    let machine = machine(text);
+    let mut engine = Engine::new(&machine, start(false));
+    let mut all = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    let seen = Input::ActionDone(Observation::exited(1, ""));
+    all.extend(engine.handle(seen, Duration::ZERO).unwrap());
+    assert!(matches!(engine.next(), Next::Wait(_)));
+    let all: Vec<_> = all.into_iter().map(|event| (event, Duration::ZERO)).collect();
+    let past = folded(&machine, &all);
+    let Standing::Open(how) = past.standing(&machine) else { panic!("it is over") };
+    let mut engine = Engine::resume(&machine, start(false), past, how, Duration::ZERO);
+    engine.handle(Input::Begin, Duration::ZERO).unwrap();
+    let Next::Run(request) = engine.next() else { panic!("it still waits") };
+    assert_eq!(request.text, "y");
+}
