@@ -1,7 +1,7 @@
 //! What a run did to the working tree: the tree on which it began, the tree on which it ended, and what differs. A
 //! success is a success of a tree, so whether it stands may depend on this.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -142,10 +142,11 @@ impl StartTree {
         if start.entries.is_empty() {
             return None;
         }
-        let others = start.entries.iter().filter(|entry| !planned.contains(entry));
+        // By their paths, because a checkout may have as many of them as files.
+        let (begun, wanted) = (by_path(&start.entries), by_path(planned));
+        let others = start.entries.iter().filter(|entry| !has(&wanted, entry));
         // Whether an untracked file lies in its scope, only the run knows.
-        let is_missing = |entry: &&TreeEntry| entry.tracked && !start.entries.contains(entry);
-        let missing = planned.iter().filter(is_missing);
+        let missing = planned.iter().filter(|entry| entry.tracked && !has(&begun, entry));
         let paths: BTreeSet<&str> = others.chain(missing).map(|entry| entry.path.as_str()).collect();
         (!paths.is_empty()).then(|| {
             let (count, named) = (paths.len() as u64, listed_in_part(paths.iter().take(3)));
@@ -153,6 +154,14 @@ impl StartTree {
             format!("{} {differ} ({named})", plural(count, "file"))
         })
     }
+}
+
+fn by_path(entries: &[TreeEntry]) -> BTreeMap<&str, &TreeEntry> {
+    entries.iter().map(|entry| (entry.path.as_str(), entry)).collect()
+}
+
+fn has(entries: &BTreeMap<&str, &TreeEntry>, entry: &TreeEntry) -> bool {
+    entries.get(entry.path.as_str()).is_some_and(|known| *known == entry)
 }
 
 /// A file that no tree of git has, and that decides what checks say.
@@ -520,6 +529,40 @@ mod tests {
             moved,
             Some(&format!("the check passes only at {id}, which is not the commit that was to be checked")),
         );
+    }
+
+    #[test]
+    fn a_start_departs_from_a_plan_by_what_either_has_alone() {
+        let entry = |path: &str, tracked: bool, digest: &str| TreeEntry {
+            path: path.to_owned(),
+            tracked,
+            content: EntryContent::Digest(digest.to_owned()),
+        };
+        let departs = |entries: Vec<TreeEntry>, planned: &[TreeEntry]| {
+            let start = KnownStart {
+                ids: ids('a'),
+                stands_for: None,
+                entries,
+                before: vec![],
+                unseen: vec![],
+                ignored: vec![],
+                place: None,
+                known_index: None,
+            };
+            StartTree::Known(Box::new(start)).departs_from(planned)
+        };
+        let planned = [entry("a", true, "1"), entry("b", true, "1"), entry("new", false, "1")];
+        assert_eq!(departs(vec![], &planned), None);
+        assert_eq!(
+            departs(planned[..2].to_vec(), &planned),
+            None,
+            "what is untracked may be out of its scope"
+        );
+        assert_eq!(departs(planned[..1].to_vec(), &planned).as_deref(), Some("1 file differs (`b`)"));
+        let other = vec![entry("a", true, "2"), entry("b", true, "1"), entry("more", false, "1")];
+        assert_eq!(departs(other, &planned).as_deref(), Some("2 files differ (`a`, `more`)"));
+        let many: Vec<_> = (0..100_000).map(|number| entry(&number.to_string(), true, "1")).collect();
+        assert_eq!(departs(many.clone(), &many), None);
     }
 
     #[test]
