@@ -109,10 +109,14 @@ impl Usage {
     /// Makes of the dearest calls so far the dearest with another one. Its tokens and its price may be those of two
     /// calls.
     pub fn raise_to(&mut self, call: &Self) {
-        if call.tokens() > self.tokens() {
-            (self.input_tokens, self.output_tokens) = (call.input_tokens, call.output_tokens);
+        // What several calls took together, as those of a sub-loop did, is what one of them took at least on average.
+        let calls = call.calls.max(1);
+        let (input, output) = (call.input_tokens / u64::from(calls), call.output_tokens / u64::from(calls));
+        if input.saturating_add(output) > self.tokens() {
+            (self.input_tokens, self.output_tokens) = (input, output);
         }
-        self.cost_usd = match (self.cost_usd, call.cost_usd) {
+        let cost = call.cost_usd.map(|cost| cost / f64::from(calls));
+        self.cost_usd = match (self.cost_usd, cost) {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),
         };
@@ -203,6 +207,11 @@ mod tests {
             dearest.raise_to(&Usage { input_tokens: tokens, cost_usd: cost, ..Usage::default() });
         }
         assert_eq!((dearest.tokens(), dearest.cost_usd), (90, Some(0.5)));
+        // Thirty calls for six dollars are no call for six dollars.
+        let together = Usage { calls: 30, input_tokens: 3000, cost_usd: Some(6.0), ..Usage::default() };
+        let mut dearest = Usage { calls: 1, cost_usd: Some(0.1), ..Usage::default() };
+        dearest.raise_to(&together);
+        assert_eq!((dearest.tokens(), dearest.cost_usd), (100, Some(0.2)));
     }
 
     #[test]
