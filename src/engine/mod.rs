@@ -170,6 +170,8 @@ pub struct Engine<'m> {
     placement: Option<Box<Placement>>,
     /// The answers with which it goes on.
     answers: Vec<GivenAnswer>,
+    /// Whether it had ended for good before it was made.
+    had_ended: bool,
 }
 
 impl<'m> Engine<'m> {
@@ -209,7 +211,7 @@ impl<'m> Engine<'m> {
     /// Makes a run that ended for good.
     pub fn ended(machine: &'m Machine, start: Start, past: Past, end: LoopComplete) -> Self {
         let Past { run, elapsed: now, .. } = past;
-        Self { now, ..Self::waiting(machine, start, run, Waiting::Nothing(end)) }
+        Self { now, had_ended: true, ..Self::waiting(machine, start, run, Waiting::Nothing(end)) }
     }
 
     /// Makes a run that stands somewhere, to see what it would decide.
@@ -232,7 +234,13 @@ impl<'m> Engine<'m> {
             pass: None,
             placement: None,
             answers: Vec::new(),
+            had_ended: false,
         }
+    }
+
+    /// Tells whether it had ended for good before it was made, so that it did nothing here.
+    pub fn had_ended(&self) -> bool {
+        self.had_ended
     }
 
     /// Returns everything that is known about the run.
@@ -349,6 +357,11 @@ impl<'m> Engine<'m> {
                 self.record(self.completed(seen, Some(usage)), events);
             }
             (Waiting::Work(WorkRequest::SubLoop(state, request)), Input::SubLoopDone(end)) => {
+                // What was done to the tree since it ended, while the run was left, is unknown.
+                if self.start.sees_tree() && end.as_ref().is_ok_and(|end| end.had_ended) {
+                    let unknown = "the loop had ended before the run was left".to_owned();
+                    self.found.insert(state.clone(), SeenTree::Unknown { unknown });
+                }
                 // Where a check of it cannot be made again, none of them confirms the state.
                 match end.as_ref().ok().and_then(|end| end.rechecks.clone()) {
                     Some(rechecks) => drop(self.inner.insert(state.clone(), rechecks)),

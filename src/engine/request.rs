@@ -254,6 +254,8 @@ pub struct SubLoopEnd {
     pub usage: Usage,
     /// Its checks, so that they can be made once more; none where one of them cannot be.
     pub rechecks: Option<Vec<Recheck>>,
+    /// Whether it had ended already when the run around it was left, so that nobody knows on which tree.
+    pub had_ended: bool,
 }
 
 /// What part of the working tree is looked at.

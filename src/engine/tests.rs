@@ -275,6 +275,7 @@ fn sub_loop_end(
         handoff: None,
         usage: Usage::default(),
         rechecks: None,
+        had_ended: false,
     })
 }
 

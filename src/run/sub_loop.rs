@@ -70,6 +70,7 @@ pub fn end(engine: &Engine<'_>, complete: LoopComplete) -> SubLoopEnd {
         handoff: run.handoff().cloned(),
         usage: run.usage().clone(),
         rechecks: engine.rechecks(),
+        had_ended: engine.had_ended(),
     }
 }
 

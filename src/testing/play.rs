@@ -612,6 +612,7 @@ fn sub_loop_end(end: &MockedEnd, is_late: bool, took: Duration) -> SubLoopEnd {
         usage: end.usage.clone(),
         // Nothing was checked in it that could be checked again; `None` would say that a check cannot be repeated.
         rechecks: Some(Vec::new()),
+        had_ended: false,
     }
 }
 

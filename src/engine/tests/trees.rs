@@ -225,6 +225,24 @@ fn a_run_whose_journal_was_lost_goes_on_without_the_tree_of_its_last_verdict() {
     assert_eq!((end.verified, verification(end).reasons.as_slice()), (false, &[Reason::Stale][..]));
 }
 
+#[test]
+fn a_sub_loop_that_had_ended_when_its_run_was_left_is_about_an_unknown_tree() {
+    let machine = machine("states:\n  work: {loop: kid, on_success: done}\n  done: {terminal: true}\n");
+    for had_ended in [false, true] {
+        let mut engine = Engine::new(&machine, known(true));
+        engine.handle(Input::Begin, Duration::ZERO).unwrap();
+        let Next::SubLoop(request) = engine.next() else { panic!("nothing is run") };
+        let end = sub_loop_end(request, &Observation::exited(0, "")).unwrap();
+        let end = request::SubLoopEnd { had_ended, ..end };
+        engine.handle(Input::SubLoopDone(Ok(end)), Duration::ZERO).unwrap();
+        assert!(matches!(engine.next(), Next::Measure(_)));
+        engine.handle(Input::Measured(changes(1).into()), Duration::ZERO).unwrap();
+        let Next::Done(end) = engine.next() else { panic!("it has not ended") };
+        assert_eq!(end.verified, !had_ended);
+        assert_eq!(verification(end).reasons.contains(&Reason::Stale), had_ended);
+    }
+}
+
 /// Runs a loop inside of another one, and returns the checks that confirm it: none where they cannot be made once more.
 fn rechecks(states: &str) -> Option<Vec<String>> {
     let machine = machine(&format!("states:\n{states}  done: {{terminal: true}}\n"));
