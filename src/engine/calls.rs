@@ -6,6 +6,7 @@ use super::event::CallFailed;
 use crate::machine::AgentCall;
 
 /// So many calls in a row that fail for the same cause are enough.
+// Without a bound, a service that is down was asked for each task and each of its parts, and calls are paid for.
 const ENOUGH: u32 = 3;
 
 /// The cause of an answer that does not have the form that was asked for.

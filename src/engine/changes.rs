@@ -395,6 +395,7 @@ impl TreeChanges {
 
     /// Returns how many of the files are the work of this run.
     pub fn own(&self) -> u64 {
+        // Of those that are not listed, nobody can see whose they are.
         self.files.iter().filter(|file| file.run.is_none()).count() as u64 + self.more
     }
 

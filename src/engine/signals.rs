@@ -3,6 +3,7 @@
 use crate::machine::SignalKind;
 
 /// The text before the payload of each signal. The first kind that an output holds counts.
+// In the order of little-loops, so that its loops come to the same ends.
 const PATTERNS: [(SignalKind, &str); 3] = [
     (SignalKind::Handoff, "CONTEXT_HANDOFF:"),
     (SignalKind::Error, "FATAL_ERROR:"),

@@ -267,6 +267,7 @@ fn course(past: Past, machine: &Machine, id: StepId) -> Course {
         let state = machine.step(id).name.clone();
         engine.run.apply(machine, &Event::Message { state, text: String::new() });
     }
+    // States without work can lead back to each other for ever, and a real run would be ended from outside.
     for _ in 0..TURN {
         let event = match engine.run.phase().clone() {
             Phase::Done(end) => return Course::Ends(Box::new(end)),
