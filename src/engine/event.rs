@@ -558,7 +558,7 @@ pub struct LoopResume {
     /// Whether it goes on where it was, so that hosts know the conversations that it had.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub keeps_sessions: bool,
-    /// Whether somebody changed the working tree since it ended.
+    /// Whether somebody changed the working tree since it ended, or may have.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub tree_changed: bool,
     /// What is different from now on.

@@ -262,6 +262,8 @@ pub struct Run {
     is_call_counted: bool,
     /// Whether somebody changed the working tree before this part of the run.
     is_tree_changed: bool,
+    /// Whether that is so, or unknown.
+    is_tree_doubtful: bool,
     /// The question that it was saved with, until the state that asks is left.
     question: Option<Box<OpenQuestion>>,
 }
@@ -333,6 +335,7 @@ impl Run {
             calls: Calls::default(),
             is_call_counted: false,
             is_tree_changed: false,
+            is_tree_doubtful: false,
             question: None,
         }
     }
@@ -530,6 +533,11 @@ impl Run {
     /// Tells whether somebody changed the working tree before this part of the run.
     pub fn is_tree_changed(&self) -> bool {
         self.is_tree_changed
+    }
+
+    /// Tells whether this part of the run may have begun on another working tree than the one before it ended on.
+    pub(super) fn is_tree_doubtful(&self) -> bool {
+        self.is_tree_doubtful
     }
 
     /// Tells whether it was said that the call of the current state failed.

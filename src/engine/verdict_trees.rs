@@ -121,6 +121,11 @@ impl Engine<'_> {
         trees
     }
 
+    /// Tells whether somebody may have changed the tree, where it is known, before this part of the run.
+    pub fn is_tree_doubtful(&self) -> bool {
+        self.run.is_tree_changed() || (self.run.is_tree_doubtful() && self.start.sees_tree())
+    }
+
     /// Tells whether a verdict that passed may be about another tree than the one that there is now: an action or a pause
     /// came after it, whether or not the tree was seen before.
     pub(super) fn rests_on_earlier_tree(&self) -> bool {

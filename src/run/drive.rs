@@ -111,7 +111,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 let around = Surrounding {
                     start: engine.start(),
                     step: engine.run().step(),
-                    is_tree_changed: engine.run().is_tree_changed(),
+                    is_tree_doubtful: engine.is_tree_doubtful(),
                 };
                 Input::SubLoopDone(perform(request, around, world).await?)
             }

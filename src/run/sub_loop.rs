@@ -22,8 +22,8 @@ pub struct Surrounding<'r> {
     pub start: &'r Start,
     /// The step that runs the sub-loop.
     pub step: u32,
-    /// Whether somebody changed the working tree before this part of the run.
-    pub is_tree_changed: bool,
+    /// Whether somebody may have changed the working tree before this part of the run.
+    pub is_tree_doubtful: bool,
 }
 
 /// Finds and prepares the loop that a step runs, or says why it cannot begin. Where the step was left in the middle of
@@ -107,7 +107,8 @@ fn again<'s>(
     match standing {
         Standing::Open(how) => {
             let how =
-                Box::new(LoopResume { tree_changed: how.tree_changed || around.is_tree_changed, ..*how });
+                // It may have ended in good order, and the run around it been killed before it could say on which tree.
+                Box::new(LoopResume { tree_changed: how.tree_changed || around.is_tree_doubtful, ..*how });
             let answers = request.answer.iter().cloned().collect();
             Ok(Engine::resume(&sub.machine, start, level.past, how, Duration::ZERO).answered(answers))
         }

@@ -520,7 +520,7 @@ impl Playing<'_> {
         let step = engine.run().step();
         let left = self.left.take(&request.name, step);
         let surrounding =
-            Surrounding { start: engine.start(), step, is_tree_changed: engine.run().is_tree_changed() };
+            Surrounding { start: engine.start(), step, is_tree_doubtful: engine.is_tree_doubtful() };
         let mut inner = match sub_loop::engine(&sub, left, request, surrounding) {
             Ok(inner) => inner,
             Err(why) => return Ok(Err(why)),

@@ -82,10 +82,12 @@ impl Run {
         let is_rewound = resume.reason == ResumeReason::Rewound;
         // A rewind puts the tree back as it was.
         // What happened to the tree meanwhile is unknown, so no verdict may count for it unseen.
-        if !is_rewound && (resume.tree_changed || !self.ended_on_known_tree()) {
+        let is_doubtful = resume.tree_changed || !self.ended_on_known_tree();
+        if !is_rewound && is_doubtful {
             self.lose_sight();
         }
         if !is_rewound {
+            self.is_tree_doubtful = is_doubtful;
             self.continuation.clone_from(&resume.continuation);
             self.left_to_say = None;
             self.is_tree_changed = resume.tree_changed;
