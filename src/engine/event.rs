@@ -1181,7 +1181,7 @@ pub struct LoopComplete {
     pub terminated_by: TerminatedBy,
     /// The terminal, or the state in which it ended.
     pub final_state: StateName,
-    /// Passes, of the last cycle.
+    /// Passes, over all cycles.
     pub iterations: u32,
     /// State executions.
     pub steps: u32,
