@@ -551,7 +551,7 @@ impl<'m> Engine<'m> {
                 let request = MeasureRequest {
                     start: KnownStart::clone(start),
                     verdicts: self.seen_trees(),
-                    judging: self.run.is_verified().then(|| self.judges_asked_for()),
+                    judging: self.may_stand().then(|| self.judges_asked_for()),
                 };
                 return Some(Waiting::Measuring(Box::new(request), Box::new(end)));
             }

@@ -134,6 +134,11 @@ impl Engine<'_> {
         })
     }
 
+    /// Tells whether a success of the run may stand: something passed last, or failed and is excused.
+    pub(super) fn may_stand(&self) -> bool {
+        self.run.is_verified() || self.run.is_excused()
+    }
+
     /// Returns the verdicts that the end of the run may rest on.
     pub(super) fn grounds(&self) -> impl Iterator<Item = Ground<'_>> {
         let last = self.run.last_observed();
@@ -173,8 +178,7 @@ impl Engine<'_> {
         events: &mut Vec<Event>,
     ) {
         let Grounding { since, judges } = grounding;
-        let mut verification =
-            Verification::of(self.grounds(), self.run.is_verified() || self.run.is_excused(), tree);
+        let mut verification = Verification::of(self.grounds(), self.may_stand(), tree);
         for stale in &mut verification.stale {
             let Some(since) = since.iter().find(|since| stale.tree.as_ref() == Some(&since.tree)) else {
                 continue;

@@ -82,6 +82,32 @@ states:
 }
 
 #[test]
+fn a_quarantine_excuses_nobody_who_changes_what_the_check_says() {
+    let text = "name: main
+description: checks
+initial: last
+on_change: report
+states:
+  last: {action: 'LAST', next: test}
+  test: {action: sh test.sh, check: true, on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+";
+    for (last, code, reasons) in [
+        ("true", 0, &["quarantined"][..]),
+        ("echo false > test.sh", 1, &["quarantined", "judges_changed"][..]),
+    ] {
+        let project = project();
+        project.write("test.sh", "test -e ok\n");
+        project.write(".loops/main.yaml", &text.replace("LAST", last));
+        quarantine(&project, ENTRY);
+        project.run(&["run", "main", "--strict", "--report-dir", ".git/reports"]).code(code);
+        let result: Value = serde_json::from_str(&report(&project, "result.json")).unwrap();
+        assert_eq!(result["verification"]["reasons"], serde_json::json!(reasons), "{last}: {result:#}");
+    }
+}
+
+#[test]
 fn a_quarantine_hides_no_other_failure() {
     let project = project();
     quarantine(&project, ENTRY);
