@@ -974,8 +974,8 @@ pub struct SubLoopComplete {
     /// Where it ended; none when it could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub final_state: Option<StateName>,
-    /// Whether something passed in it, and nothing failed since. A journal of an earlier version does not say it, and
-    /// what is not known is not verified.
+    /// Whether something passed in it, and nothing failed since, on the tree of the run around it. A journal of an earlier
+    /// version does not say it, and what is not known is not verified.
     #[serde(default)]
     pub verified: bool,
     /// Its steps.

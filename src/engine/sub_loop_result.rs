@@ -26,7 +26,8 @@ pub(super) fn completed(
             exit_code: end.complete.exit_code.into(),
             outcome: Some(end.complete.outcome),
             final_state: Some(end.complete.final_state),
-            verified: end.complete.verified,
+            // What passed on a branch of its own says nothing about the tree that the run around it ends on.
+            verified: end.complete.verified && request.worktree.is_none(),
             steps: end.complete.steps,
             duration_ms: end.complete.duration_ms,
             terminated_by: Some(end.complete.terminated_by),

@@ -1496,6 +1496,21 @@ fn a_sub_loop_verifies_what_it_verified() {
 }
 
 #[test]
+fn a_sub_loop_on_a_branch_of_its_own_verifies_nothing_here() {
+    for (branch, expected) in [("topic", Outcome::Failure), ("", Outcome::Success)] {
+        let states = format!("  p: {{loop: kid, worktree: '{branch}', on_success: done}}");
+        let machine = machine(&format!("states:\n{states}\n  done: {{terminal: true}}\n"));
+        let mut engine = Engine::new(&machine, start(true));
+        engine.handle(Input::Begin, Duration::ZERO).unwrap();
+        let Next::SubLoop(request) = engine.next() else { panic!() };
+        let end = sub_loop_end(request, &Observation::exited(0, "")).unwrap();
+        let all = engine.handle(Input::SubLoopDone(Ok(end)), Duration::ZERO).unwrap();
+        let Next::Done(end) = engine.next() else { panic!("{all:?}") };
+        assert_eq!((end.outcome, end.verified), (expected, expected == Outcome::Success));
+    }
+}
+
+#[test]
 fn journals_of_earlier_versions_are_read() {
     let stamp = r#""ts":"2026-01-01T00:00:00.000Z","seq":1"#;
     let line = format!(
