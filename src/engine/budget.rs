@@ -44,13 +44,15 @@ pub(super) fn met(budget: Budget, spent: &Usage, dearest: &Usage) -> Option<Stri
         return Some(format!("stopped at {} of {cap} tokens{why}", spent.tokens()));
     }
     if let (Some(cap), Some(rest)) = (budget.cost_usd, left.cost_usd) {
-        let Some(cost) = spent.cost_usd else {
-            // A price that is not known cannot be held against a cap, and zero would be a guess in
-            // the wrong direction.
-            let unknown = spent.calls > 0 && !budget.allows_unpriced;
+        if spent.calls == 0 {
+            return None;
+        }
+        // A price that is not known cannot be held against a cap, and zero would be a guess in the wrong direction.
+        if spent.cost_usd.is_none() && !budget.allows_unpriced {
             let why = "a call had no price, so the cap on cost cannot be kept";
-            return unknown.then(|| format!("{why}; `unpriced: allow` under `budget` lets it go on"));
-        };
+            return Some(format!("{why}; `unpriced: allow` under `budget` lets it go on"));
+        }
+        let cost = spent.least_cost();
         let one = dearest.cost_usd.unwrap_or(0.0);
         if rest <= 0.0 || rest < one {
             let why = reserve(rest > 0.0, &format!("${one:.2}"));
@@ -108,6 +110,19 @@ mod tests {
         assert!(met.starts_with("a call had no price"), "{met}");
         check(Budget { allows_unpriced: true, ..budget }, &spent(1, 0, None), &spent(0, 0, None), None);
         check(budget, &spent(0, 0, None), &spent(0, 0, None), None);
+    }
+
+    #[test]
+    fn calls_with_a_price_are_capped_beside_one_without() {
+        let budget = Budget { cost_usd: Some(3.0), allows_unpriced: true, ..Budget::default() };
+        let mut sum = Usage::default();
+        for cost in [Some(1.0), None, Some(1.9)] {
+            sum.add(&spent(1, 0, cost));
+        }
+        assert_eq!((sum.cost_usd, sum.least_cost()), (None, 2.9));
+        check(budget, &sum, &spent(1, 0, Some(0.1)), None);
+        sum.add(&spent(1, 0, Some(0.1)));
+        check(budget, &sum, &spent(1, 0, Some(0.1)), Some("stopped at $3.00 of $3.00"));
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct Usage {
     /// The price in US dollars; none when some call had none.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "read_price")]
     pub cost_usd: Option<f64>,
+    /// The price of those calls that had one, in US dollars, where others had none.
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "read_price")]
+    pub priced_usd: Option<f64>,
     /// The model that answered.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,
@@ -103,7 +106,7 @@ impl Usage {
 
     /// Returns what all calls cost at the least, in US dollars: one that has no price adds nothing.
     pub fn least_cost(&self) -> f64 {
-        self.cost_usd.unwrap_or(0.0)
+        self.cost_usd.or(self.priced_usd).unwrap_or(0.0)
     }
 
     /// Makes of the dearest calls so far the dearest with another one. Its tokens and its price may be those of two
@@ -148,14 +151,13 @@ impl Usage {
         if other.calls == 0 {
             return;
         }
-        self.cost_usd = match (self.calls, self.cost_usd, other.cost_usd) {
-            // Nothing was called before, so the absent cost is not an unknown one.
-            (0, _, cost) => cost,
-            // Infinity cannot be written as JSON.
-            (_, Some(one), Some(more)) => Some((one + more).min(f64::MAX)),
-            // A sum with an unknown part is unknown: a cap must not take it for less than it is.
-            (_, None, _) | (_, _, None) => None,
-        };
+        // Infinity cannot be written as JSON.
+        let least = (self.least_cost() + other.least_cost()).min(f64::MAX);
+        // Where nothing was called before, the absent cost is not an unknown one. A sum with an unknown part is unknown: a cap
+        // must not take it for less than it is.
+        let is_known = other.cost_usd.is_some() && (self.calls == 0 || self.cost_usd.is_some());
+        self.cost_usd = is_known.then_some(least);
+        self.priced_usd = (!is_known && least > 0.0).then_some(least);
         self.calls = self.calls.saturating_add(other.calls);
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
