@@ -201,23 +201,26 @@ fn is_collaborator(api: &Api, repository: &RepositoryName, login: &str) -> Resul
     }
 }
 
-/// Returns who started any of these runs of workflows, at first and again. Of one that was deleted, that is unknown.
+/// Returns who started any of these runs of workflows, at first and again.
 ///
 /// # Errors
-/// The server does not answer, or there are too many to ask about all of them.
+/// The server does not answer, there are too many to ask about all of them, or one of them was deleted.
 pub fn starters(api: &Api, repository: &RepositoryName, runs: &[u64]) -> Result<RunStarters, ApiError> {
     // Whoever started one that is left out could answer what the own run asks.
+    let unknown = |reason| ApiError::Unreadable { request: "who started the run".to_owned(), reason };
     if runs.len() > MOST_LINKS {
-        return Err(ApiError::Unreadable {
-            request: "who started the run".to_owned(),
-            reason: format!("it was in {} runs of workflows, more than {MOST_LINKS}", runs.len()),
-        });
+        return Err(unknown(format!("it was in {} runs of workflows, more than {MOST_LINKS}", runs.len())));
     }
     let mut starters = RunStarters::default();
     for run in runs {
         match workflow_run::get(api, repository, *run) {
             Ok(run) => starters.add(run.starters()),
-            Err(ApiError::NotFound { .. }) => {}
+            // Whoever may write may delete it, and could be the one who started it.
+            Err(ApiError::NotFound { .. }) => {
+                return Err(unknown(format!(
+                    "the server does not know the run of a workflow {run} any more"
+                )));
+            }
             Err(error) => return Err(error),
         }
     }

@@ -69,7 +69,8 @@ pub(crate) fn read(
         runs.extend(comments.run);
         runs.sort_unstable();
         runs.dedup();
-        let starters = asked.starters(&runs, &pull, *id).map_err(|error| asked.unanswered(&error))?;
+        let starters = excludes_starters.then(|| asked.starters(&runs, &pull, *id)).transpose();
+        let starters = starters.map_err(|error| asked.unanswered(&error))?.unwrap_or_default();
         let mut facts = AnswerFacts {
             comment,
             permission,

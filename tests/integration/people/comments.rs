@@ -238,21 +238,24 @@ fn what_the_server_says_against_a_comment_counts() {
 /// Whoever began the chain has started the run, also where a program has started its last link.
 #[test]
 fn who_began_a_chain_may_not_answer() {
-    let named = ASKS.replace("states:", "approvers: {users: [ada]}\nstates:");
-    let scene = || {
-        Scene::of(&named).changed(|scene| {
+    let scene = |approvers: &str| {
+        let asks = ASKS.replace("states:", &format!("approvers: {approvers}\nstates:"));
+        Scene::of(&asks).changed(|scene| {
             let listed = scene.project.run(&["list", "--awaiting"]).code(0).stdout;
             let instance = listed.split_whitespace().next().unwrap();
             scene.statuses = json!([status(9, "main", 60, instance, ":pending")]);
         })
     };
-    let of_ada = scene();
+    let of_ada = scene("{users: [ada]}");
     let first = Mock::given(method("GET")).and(path("/repos/octo/project/actions/runs/60"));
     let began = ResponseTemplate::new(200).set_body_json(json!({"actor": {"id": 7, "login": "ada"}}));
     of_ada.github.mount(first.respond_with(began));
     of_ada.refused("whoever started the run, may not answer");
-    // A run that was deleted tells nothing.
-    let (ran, ..) = scene().resume();
+    // She could have deleted the run that tells it.
+    let (ran, ..) = scene("{users: [ada]}").resume();
+    drop(ran.code(69).says("who started the run").says("does not know the run of a workflow 60 any more"));
+    // Where it does not matter who did, nobody asks.
+    let (ran, ..) = scene("{users: [ada], not_author: false}").resume();
     drop(ran.code(0));
 }
 
