@@ -74,7 +74,7 @@ const OWN_SETTINGS: [&str; 3] =
     ["core.hooksPath=/dev/null", "push.gpgSign=false", "core.alternateRefsCommand="];
 
 /// Variables that would start a program, hide what is there, or change how words are read.
-const UNSET: [&str; 22] = [
+const UNSET: [&str; 23] = [
     // Programs that a call would start.
     "GIT_ASKPASS",
     "SSH_ASKPASS",
@@ -88,6 +88,8 @@ const UNSET: [&str; 22] = [
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GIT_PROXY_COMMAND",
+    // With it, `git config` lists that file alone, and the look for filters misses those that other calls start.
+    "GIT_CONFIG",
     // These give a commit other parents or another tree than its id says, and files other attributes.
     "GIT_GRAFT_FILE",
     "GIT_REPLACE_REF_BASE",
@@ -399,7 +401,14 @@ mod tests {
     #[test]
     fn the_environment_starts_nothing() {
         let mut given = env();
-        for name in ["GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND", "GIT_TRACE2_EVENT", "GIT_GRAFT_FILE", "PAGER"] {
+        for name in [
+            "GIT_EXTERNAL_DIFF",
+            "GIT_SSH_COMMAND",
+            "GIT_TRACE2_EVENT",
+            "GIT_GRAFT_FILE",
+            "GIT_CONFIG",
+            "PAGER",
+        ] {
             given.insert(name.to_owned(), "evil".to_owned());
         }
         given.insert("GIT_CONFIG_COUNT".to_owned(), "1".to_owned());

@@ -565,7 +565,10 @@ mod tests {
             plain(&directory, &["config", "core.fsmonitor", &evil.to_string_lossy()]);
             fs_err::write(directory.join("file"), "two\n").unwrap();
         }
-        let git = Git::new(&outer, env());
+        let mut given = env();
+        // Whoever asks for the configuration would see this file alone.
+        given.insert("GIT_CONFIG".to_owned(), "/dev/null".to_owned());
+        let git = Git::new(&outer, given);
         let status = Call::new("status").with(&["--porcelain", "--ignore-submodules=none"]).paths([""; 0]);
         assert_eq!(git.line(&status).unwrap(), " M file\n M sub");
         git.line(&Call::new("add").with(&["--update"]).path(":/")).unwrap();
