@@ -192,7 +192,12 @@ impl Walk {
             }
             WalkStep::Inside(directory) => {
                 // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
-                let listed = printed.ok();
+                // But a list that was broken off may lack a repository whose filters the call would start.
+                let listed = match printed {
+                    Ok(listed) => Some(listed),
+                    Err(why) if why.failure().is_some() => None,
+                    Err(why) => return Err(why),
+                };
                 if self.seen == 1 {
                     self.tracked.clone_from(&listed);
                 }
@@ -307,6 +312,7 @@ fn gitlinks(printed: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::error::GitFailure;
 
     #[test]
     fn every_filter_is_turned_off_and_trust_in_directories_stays() {
@@ -324,5 +330,22 @@ mod tests {
         assert_eq!(found[1..], expected);
         let mut odd = Walk::new(Path::new("/r"), BTreeMap::new());
         assert!(odd.configured(b"local\0filter.a=b.clean\nrm x\0").is_err());
+    }
+
+    #[test]
+    fn repositories_inside_that_could_not_be_listed_are_not_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let listed = |printed: Result<Vec<u8>, GitError>| {
+            let mut walk = Walk::new(directory.path(), BTreeMap::new());
+            walk.question().unwrap().unwrap();
+            walk.answer(Ok(Vec::new())).unwrap();
+            walk.question().unwrap().unwrap();
+            walk.answer(printed)
+        };
+        let failure = GitFailure { command: "ls-files", code: Some(128), said: String::new() };
+        listed(Err(GitError::of(failure))).unwrap();
+        listed(Ok(Vec::new())).unwrap();
+        let broken_off = GitError::Unreadable("too much has changed in it".to_owned());
+        assert_eq!(listed(Err(broken_off.clone())), Err(broken_off));
     }
 }
