@@ -73,7 +73,8 @@ impl OwnIndex {
 /// The index of a repository as it was at a moment, to be put back.
 pub(crate) struct SavedIndex {
     index: PathBuf,
-    copy: PathBuf,
+    /// Nothing where there was no index.
+    copy: Option<PathBuf>,
     /// Holds the copy.
     _place: TempDir,
 }
@@ -91,25 +92,27 @@ impl SavedIndex {
         if is_split(&copy)? {
             git.with("GIT_INDEX_FILE", &copy).line(&joining())?;
         }
+        let copy = copy.exists().then_some(copy);
         Ok(Self { index, copy, _place: place })
     }
 
     /// Makes the index what it was, with its time.
     pub(crate) fn put_back(&self) -> Result<(), GitError> {
-        let bytes = |path: &Path| read::bytes(path, LARGEST).ok();
-        let saved = bytes(&self.copy);
-        if saved == bytes(&self.index) {
+        // A copy that is gone, with everything else in `/tmp`, is not an index that never was.
+        let saved = self.copy.as_ref().map(|copy| read::bytes(copy, LARGEST)).transpose();
+        let saved = saved.map_err(|why| GitError::File(format!("its copy cannot be read: {why}")))?;
+        if saved == read::bytes(&self.index, LARGEST).ok() {
             return Ok(());
         }
-        if saved.is_none() {
+        let Some(copy) = &self.copy else {
             fs_err::remove_file(&self.index)?;
             return Ok(());
-        }
+        };
         let folder = self.index.parent().unwrap_or(Path::new("."));
         // In the same folder, because only a rename within one file system is atomic: git never
         // sees half an index.
         let new = tempfile::Builder::new().prefix("index.ll-").tempfile_in(folder)?;
-        copy_index(&self.copy, new.path())?;
+        copy_index(copy, new.path())?;
         new.persist(&self.index).map_err(|error| error.error)?;
         Ok(())
     }
@@ -154,4 +157,30 @@ pub(crate) fn copy_index(index: &Path, copy: &Path) -> std::io::Result<()> {
     };
     crate::files::read::copy(index, copy)?;
     fs_err::OpenOptions::new().write(true).open(copy)?.file().set_modified(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_put_back_and_stays_where_its_copy_is_gone() {
+        let top = tempfile::tempdir().unwrap();
+        let path = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin".to_owned();
+        let git = Git::new(top.path(), BTreeMap::from([("PATH".to_owned(), path)]));
+        git.line(&Call::new("init").with(&["--quiet"])).unwrap();
+        let index = top.path().join(".git/index");
+        let without_files = SavedIndex::of(&git).unwrap();
+        fs_err::write(&index, "one").unwrap();
+        let saved = SavedIndex::of(&git).unwrap();
+        fs_err::write(&index, "two").unwrap();
+        saved.put_back().unwrap();
+        assert_eq!(fs_err::read(&index).unwrap(), b"one");
+        fs_err::write(&index, "two").unwrap();
+        fs_err::remove_file(saved.copy.as_ref().unwrap()).unwrap();
+        assert!(saved.put_back().unwrap_err().to_string().contains("its copy cannot be read"));
+        assert_eq!(fs_err::read(&index).unwrap(), b"two");
+        without_files.put_back().unwrap();
+        assert!(!index.exists());
+    }
 }
