@@ -51,7 +51,7 @@ impl Process {
 
     /// Looks a process up. Zombies do not count.
     pub(super) fn of(id: i32) -> Option<Self> {
-        Self::parse(id, &std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+        Self::parse(id, &text(&format!("/proc/{id}/stat"))?)
     }
 
     /// Reads `/proc/ID/stat`: `ID (NAME) STATE PARENT GROUP SESSION …`, where the name can hold anything.
@@ -69,8 +69,7 @@ impl Process {
 
     /// Returns the name of its program, as long as it is there.
     pub(super) fn name(&self) -> Option<String> {
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.id)).ok()?;
-        Some(name.trim().to_owned())
+        Some(text(&format!("/proc/{}/comm", self.id))?.trim().to_owned())
     }
 
     /// Tells whether a variable had this value when its program was started.
@@ -79,6 +78,12 @@ impl Process {
         let has = |all: Vec<u8>| all.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
         std::fs::read(format!("/proc/{}/environ", self.id)).is_ok_and(has)
     }
+}
+
+/// Reads a file of `/proc`. The name of a process may be of any bytes: the kernel cuts it after 15 of them, through a
+/// character too.
+fn text(path: &str) -> Option<String> {
+    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
 }
 
 /// Returns all processes that there are.
@@ -113,5 +118,22 @@ mod tests {
         let attached = Process::parse(7, &stat.replace("70 71", "0 0")).unwrap();
         assert_eq!((attached.group, attached.session), (0, 0));
         assert!(Process::parse(7, "7 (a) Z 1 70 71").is_none() && Process::parse(7, "").is_none());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_whose_name_is_cut_through_a_character_is_found() {
+        use std::os::unix::process::CommandExt as _;
+
+        let directory = tempfile::tempdir().unwrap();
+        // The second byte of the last letter is the sixteenth of the name.
+        let program = directory.path().join("aufr\u{e4}umen-all\u{e4}");
+        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg0("sleep").arg("60").spawn().unwrap();
+        let process = Process::of(i32::try_from(child.id()).unwrap());
+        let name = process.as_ref().and_then(Process::name);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(name.as_deref(), Some("aufr\u{e4}umen-all\u{fffd}"));
     }
 }
