@@ -222,6 +222,11 @@ fn undo(
     edited: &mut Vec<String>,
 ) -> io::Result<()> {
     for (number, file) in files {
+        // What is seen there is elsewhere, and nothing is written or removed through a link.
+        if is_barred(top, &file.path) {
+            edited.extend(file.was.is_some().then(|| file.path.clone()));
+            continue;
+        }
         let path = at(top, &file.path);
         let now = Occupant::of(&path).map(|found| found.map(|(standing, _)| standing));
         match now {
@@ -231,6 +236,10 @@ fn undo(
                     Some(_) => read::bytes(&directory.join(number.to_string()), LARGEST)?,
                     None => Vec::new(),
                 };
+                if let Some(folder) = path.parent().filter(|_| file.was.is_some()) {
+                    // Git keeps no empty directories, and neither does who cleans up after a check.
+                    fs_err::create_dir_all(folder)?;
+                }
                 swap(directory, &path, file.was.as_ref(), &bytes)?;
             }
             Ok(_) | Err(_) => edited.push(file.path.clone()),
@@ -243,14 +252,30 @@ fn undo(
 fn in_the_way(top: &Path, all: &[Placed]) -> Vec<String> {
     let mut found = Vec::new();
     for placed in all.iter().filter(|placed| placed.content.is_some()) {
-        let parents = placed.path.match_indices('/').map(|(end, _)| &placed.path[..end]);
-        let mut parents = parents
-            .filter(|parent| at(top, parent).symlink_metadata().is_ok_and(|metadata| !metadata.is_dir()));
-        if let Some(way) = parents.next().filter(|way| !found.iter().any(|known| known == way)) {
-            found.push(way.to_owned());
+        let path = at(top, &placed.path);
+        let outermost = parents(top, &path).filter(|parent| is_no_directory(parent)).last();
+        if let Some(way) = outermost.and_then(|way| way.strip_prefix(top).ok()) {
+            let way = gitpath::to_text(way.as_os_str().as_bytes());
+            if !found.contains(&way) {
+                found.push(way);
+            }
         }
     }
     found
+}
+
+/// Tells whether something that is no directory stands on the way to a path.
+fn is_barred(top: &Path, path: &str) -> bool {
+    parents(top, &at(top, path)).any(is_no_directory)
+}
+
+/// Returns the directories that a path leads through, the innermost first.
+fn parents<'p>(top: &'p Path, path: &'p Path) -> impl Iterator<Item = &'p Path> {
+    path.ancestors().skip(1).take_while(move |folder| *folder != top)
+}
+
+fn is_no_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| !metadata.is_dir())
 }
 
 /// Finishes what killed runs have left in the directory of all runs. Returns each run with the paths that stay as somebody
@@ -504,6 +529,63 @@ mod tests {
         assert_eq!(put_back(aside.path()).unwrap(), Vec::<String>::new());
         assert_eq!(all(top.path()), before);
         assert_eq!(std::fs::read_to_string(top.path().join("tests/test.py")).unwrap(), "pass");
+    }
+
+    #[test]
+    fn nothing_is_put_back_through_a_link_that_a_check_made_of_a_directory() {
+        let (top, aside, outside) = (tree(), TempDir::new().unwrap(), TempDir::new().unwrap());
+        std::fs::create_dir(top.path().join("tests")).unwrap();
+        for (path, text) in [("tests/hook", "mine"), ("tests/old.py", "1"), ("spec.py", "2")] {
+            std::fs::write(top.path().join(path), text).unwrap();
+        }
+        let file = |path: &str, text: Option<&str>| Placed {
+            path: path.to_owned(),
+            content: text.map(|text| (FileMode::File, text.as_bytes().to_vec())),
+        };
+        let placed = [
+            file("tests/hook", Some("first")),
+            file("tests/old.py", None),
+            file("tests/new.py", Some("")),
+            file("spec.py", Some("first")),
+        ];
+        put_aside(aside.path(), top.path(), &placed).unwrap();
+        std::fs::remove_dir_all(top.path().join("tests")).unwrap();
+        symlink(outside.path(), top.path().join("tests")).unwrap();
+        std::fs::write(outside.path().join("new.py"), "of somebody else").unwrap();
+        assert_eq!(take_back(aside.path()).unwrap(), ["tests/hook", "tests/old.py"]);
+        assert_eq!(all(outside.path()).len(), 1, "{:?}", all(outside.path()));
+        assert_eq!(std::fs::read_to_string(top.path().join("spec.py")).unwrap(), "2");
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_made_again() {
+        for back in [put_back, take_back] {
+            let (top, aside) = (tree(), TempDir::new().unwrap());
+            std::fs::create_dir(top.path().join("tests")).unwrap();
+            std::fs::write(top.path().join("tests/conftest.py"), "x").unwrap();
+            let hidden = Placed { path: "tests/conftest.py".to_owned(), content: None };
+            put_aside(aside.path(), top.path(), &[hidden]).unwrap();
+            std::fs::remove_dir(top.path().join("tests")).unwrap();
+            assert_eq!(back(aside.path()).unwrap(), Vec::<String>::new());
+            assert_eq!(std::fs::read_to_string(top.path().join("tests/conftest.py")).unwrap(), "x");
+        }
+    }
+
+    #[test]
+    fn a_kill_before_a_link_was_cleared_leaves_alone_what_lies_behind_it() {
+        let (top, aside) = (tree(), TempDir::new().unwrap());
+        std::fs::create_dir(top.path().join("hollow")).unwrap();
+        std::fs::write(top.path().join("hollow/test.py"), "pass").unwrap();
+        symlink("hollow", top.path().join("tests")).unwrap();
+        let file = Placed {
+            path: "tests/test.py".to_owned(),
+            content: Some((FileMode::File, b"assert False\n".to_vec())),
+        };
+        put_aside(aside.path(), top.path(), &[file]).unwrap();
+        std::fs::remove_dir_all(top.path().join("tests")).unwrap();
+        symlink("hollow", top.path().join("tests")).unwrap();
+        assert_eq!(take_back(aside.path()).unwrap(), Vec::<String>::new());
+        assert_eq!(std::fs::read_to_string(top.path().join("hollow/test.py")).unwrap(), "pass");
     }
 
     /// What a process leaves that was killed after so many swaps, here and on the way back.
