@@ -7,6 +7,7 @@
 
 mod brought;
 pub mod earlier_report;
+mod hashing;
 pub(crate) mod journal_only;
 pub mod manifest;
 pub mod merged;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 
+use super::hashing::Hashing;
 use super::manifest::{Manifest, ManifestEntry, SCHEMA};
-use super::pack::Hashing;
 use super::tree::MOST_BYTES as MOST_OBJECTS;
 use super::{EXTENSION, names};
 use crate::base::format::{self, Unfit};

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use super::hashing::{HashedReader, Hashing};
 use super::manifest::{
     EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedSnapshots, SavedTree, SnapshotName,
 };
@@ -63,6 +64,9 @@ pub struct PackedBundle {
     pub tree_missing: Option<String>,
 }
 
+/// How often a bundle is written anew because files were changed meanwhile.
+const MOST_TRIES: usize = 10;
+
 /// Why there is no bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
@@ -111,7 +115,7 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
         }
     };
     let tree_missing = tree.as_ref().and_then(|tree| tree.missing.as_ref().map(ToString::to_string));
-    let mut sources = sources(contents)?;
+    let mut sources = sources(contents);
     if tree.as_ref().is_some_and(|tree| tree.changed) {
         sources.push(PackedFile { name: names::TREE.to_owned(), path: objects, foreign: false });
     }
@@ -126,15 +130,17 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
         if stream.as_ref().is_some_and(|(named, name)| !named.has(name)) {
             continue;
         }
-        let Ok(name) = EntryName::parse(&source.name) else {
-            left_out.push(LeftOut::new(&source.name, "a bundle cannot contain a file with this name"));
-            continue;
+        let entry = match source.entry(contents.tree.redactor) {
+            Ok(entry) => entry,
+            // The journal is the run: a bundle without it is none.
+            Err(left) if source.name == names::JOURNAL => {
+                return Err(io::Error::other(format!("`{}`: {}", left.path, left.why)).into());
+            }
+            Err(left) => {
+                left_out.push(left);
+                continue;
+            }
         };
-        if let Some(why) = source.check(contents.tree.redactor)? {
-            left_out.push(LeftOut::new(&source.name, why));
-            continue;
-        }
-        let entry = digest(name, &source)?;
         // A file that was changed is not passed to another machine as the one that the run wrote.
         match stream.and_then(|(named, name)| named.take(name, entry.size, Some(entry.sha256))) {
             Some(why) => left_out.push(LeftOut::new(&source.name, &why)),
@@ -147,11 +153,26 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
             left_out.push(gone);
         }
     }
-    let manifest =
-        manifest(contents, tree, snapshots, left_out, kept.iter().map(|(entry, _)| entry.clone()).collect())?;
     // Within the scratch directory beside the target, so that the last step is a rename.
     let part = scratch.path().join("part");
-    write(&part, &manifest, &kept)?;
+    let mut tries = 0..MOST_TRIES;
+    let manifest = loop {
+        let files = kept.iter().map(|(entry, _)| entry.clone()).collect();
+        let manifest = manifest(contents, tree.clone(), snapshots.clone(), left_out.clone(), files)?;
+        let changed = write(&part, &manifest, &kept)?;
+        if changed.is_empty() {
+            break manifest;
+        }
+        let is_journal = |number: &usize| kept[*number].0.name.as_str() == names::JOURNAL;
+        if changed.iter().any(is_journal) || tries.next().is_none() {
+            return Err(io::Error::other("files of the run are changed while they are packed").into());
+        }
+        // From behind, so that the numbers of the others stay.
+        for number in changed.into_iter().rev() {
+            let (_, source) = kept.remove(number);
+            left_out.push(LeftOut::new(&source.name, "it was changed while it was packed"));
+        }
+    };
     fs::rename(&part, target)?;
     Ok(PackedBundle { left_out: manifest.left_out, tree_missing })
 }
@@ -165,18 +186,38 @@ struct PackedFile {
 }
 
 impl PackedFile {
-    /// Says why it cannot go along.
-    fn check(&self, redactor: &Redactor) -> io::Result<Option<&'static str>> {
-        let is_file = fs::symlink_metadata(&self.path)?.is_file();
-        if !is_file {
-            return Ok(Some("it is not a regular file"));
+    /// Returns its entry, or why it cannot go along. What an action keeps may be somebody else's, as what a container of
+    /// root wrote, or go away in this moment; the rest goes along all the same.
+    fn entry(&self, redactor: &Redactor) -> Result<ManifestEntry, LeftOut> {
+        let left = |why: &str| LeftOut::new(&self.name, why);
+        let unread = |error: io::Error| {
+            if error.kind() == io::ErrorKind::NotFound {
+                left("it is gone")
+            } else {
+                left(&format!("it cannot be read: {}", error.kind()))
+            }
+        };
+        let metadata = fs::symlink_metadata(&self.path).map_err(unread)?;
+        if metadata.is_dir() {
+            return Err(left("it is a directory that cannot be read"));
         }
-        let held = self.foreign && !redactor.is_empty() && holds_secret(redactor, &self.path)?;
-        Ok(held.then_some("it holds a secret"))
+        if !metadata.is_file() {
+            return Err(left("it is not a regular file"));
+        }
+        // Two such names may look the same, and no archive has one name twice.
+        if self.name.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(left("its name is not UTF-8"));
+        }
+        let name = EntryName::parse(&self.name);
+        let name = name.map_err(|_| left("a bundle cannot contain a file with this name"))?;
+        if self.foreign && !redactor.is_empty() && holds_secret(redactor, &self.path).map_err(unread)? {
+            return Err(left("it holds a secret"));
+        }
+        digest(name, self).map_err(unread)
     }
 }
 
-fn sources(contents: &BundleContents<'_>) -> io::Result<Vec<PackedFile>> {
+fn sources(contents: &BundleContents<'_>) -> Vec<PackedFile> {
     let files = contents.files;
     let ours = |name: &str, path: PathBuf| PackedFile { name: name.to_owned(), path, foreign: false };
     let mut all = vec![ours(names::JOURNAL, files.journal())];
@@ -188,11 +229,11 @@ fn sources(contents: &BundleContents<'_>) -> io::Result<Vec<PackedFile>> {
         (names::REPORTS, contents.reports.to_owned(), false),
     ] {
         let mut below = Vec::new();
-        walk(&directory, "", &mut below)?;
+        walk(&directory, "", &mut below);
         let below = below.into_iter().filter(|(name, _)| prefix != names::REPORTS || is_report(name));
         all.extend(below.map(|(name, path)| PackedFile { name: format!("{prefix}{name}"), path, foreign }));
     }
-    Ok(all)
+    all
 }
 
 /// Writes the texts of the loop files down as they were when they were read.
@@ -219,24 +260,28 @@ fn is_bundle(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == super::EXTENSION)
 }
 
-/// Lists the files below a directory in order, by names that every system can write. Links are not followed.
-fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
-    let mut entries = match fs::read_dir(directory) {
-        Ok(entries) => entries.collect::<Result<Vec<_>, _>>()?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
+/// Lists the files below a directory in order, by names that every system can write. Links are not followed. A directory
+/// that cannot be read is listed itself.
+fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) {
+    let listed = fs::read_dir(directory).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let mut entries = match listed {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(_) => {
+            found.push((prefix.trim_end_matches('/').to_owned(), directory.to_owned()));
+            return;
+        }
     };
     // So the same run makes the same list on every file system.
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        if entry.file_type()?.is_dir() {
-            walk(&entry.path(), &format!("{name}/"), found)?;
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            walk(&entry.path(), &format!("{name}/"), found);
         } else {
             found.push((name, entry.path()));
         }
     }
-    Ok(())
 }
 
 fn digest(name: EntryName, source: &PackedFile) -> io::Result<ManifestEntry> {
@@ -244,20 +289,6 @@ fn digest(name: EntryName, source: &PackedFile) -> io::Result<ManifestEntry> {
     let mut digest = Sha256::new();
     let size = io::copy(&mut file, &mut Hashing(&mut digest))?;
     Ok(ManifestEntry { name, size, sha256: Sum::end(digest) })
-}
-
-/// Feeds a digest.
-pub(super) struct Hashing<'d>(pub(super) &'d mut Sha256);
-
-impl io::Write for Hashing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 fn manifest(
@@ -298,7 +329,12 @@ fn manifest(
     })
 }
 
-fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, PackedFile)]) -> Result<(), PackError> {
+/// Writes the archive. Returns the files, by their numbers, that were no longer what the manifest says of them.
+fn write(
+    target: &Path,
+    manifest: &Manifest,
+    kept: &[(ManifestEntry, PackedFile)],
+) -> Result<Vec<usize>, PackError> {
     let mut zip = ZipWriter::new(BufWriter::new(fs::File::create(target)?));
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
@@ -306,8 +342,12 @@ fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, PackedFile)
         .compression_level(Some(1));
     zip.start_file(names::MANIFEST, options)?;
     zip.write_all(&serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?)?;
-    for (entry, source) in kept {
-        let file = read::open(&source.path).map_err(io::Error::from)?;
+    let mut changed = Vec::new();
+    for (number, (entry, source)) in kept.iter().enumerate() {
+        let Ok(file) = read::open(&source.path) else {
+            changed.push(number);
+            continue;
+        };
         let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
         // An entry of 4 GiB or more needs ZIP64, which has to be said before its data.
         let options = options.large_file(entry.size > u64::from(u32::MAX)).unix_permissions(if executable {
@@ -316,9 +356,83 @@ fn write(target: &Path, manifest: &Manifest, kept: &[(ManifestEntry, PackedFile)
             0o644
         });
         zip.start_file(entry.name.as_str(), options)?;
+        let mut digest = Sha256::new();
         // What is written on meanwhile is as long as it was when it was looked at.
-        io::copy(&mut file.take(entry.size), &mut zip)?;
+        let mut reader = HashedReader { reader: file.take(entry.size), digest: &mut digest };
+        let size = io::copy(&mut reader, &mut zip)?;
+        // Whoever opens a bundle refuses all of it for one file that is not the one of the manifest.
+        if size != entry.size || Sum::end(digest) != entry.sha256 {
+            changed.push(number);
+        }
     }
     zip.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-    Ok(())
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn file(directory: &Path, name: &str) -> PackedFile {
+        PackedFile { name: format!("{}{name}", names::RUN_DIR), path: directory.join(name), foreign: true }
+    }
+
+    // Other systems take no such name.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_cannot_go_along_is_left_out_by_itself() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::write(at("plain"), "1").unwrap();
+        fs::write(place.path().join(OsStr::from_bytes(b"odd\xff")), "2").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        fs::write(at("folder/below"), "3").unwrap();
+        let mut found = Vec::new();
+        walk(place.path(), "", &mut found);
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["folder/below", "odd\u{fffd}", "plain"]);
+        let entry = |name: &str| file(place.path(), name).entry(&Redactor::default());
+        assert_eq!(entry("plain").unwrap().sha256, Sum::of(b"1"));
+        for (name, why) in [
+            ("absent", "it is gone"),
+            ("folder", "it is a directory that cannot be read"),
+            ("/dev/null", "it is not a regular file"),
+        ] {
+            assert_eq!(entry(name).unwrap_err().why.as_str(), why);
+        }
+        let (name, path) = found.swap_remove(1);
+        let odd = PackedFile { name: format!("{}{name}", names::RUN_DIR), path, foreign: true };
+        assert_eq!(odd.entry(&Redactor::default()).unwrap_err().why.as_str(), "its name is not UTF-8");
+    }
+
+    #[test]
+    fn a_file_that_changes_between_the_digest_and_the_archive_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let names = ["changed", "gone", "longer", "same"];
+        let kept: Vec<_> = names
+            .into_iter()
+            .map(|name| {
+                fs::write(at(name), "as it was").unwrap();
+                let source = file(place.path(), name);
+                (source.entry(&Redactor::default()).unwrap(), source)
+            })
+            .collect();
+        fs::write(at("changed"), "as it is!").unwrap();
+        fs::remove_file(at("gone")).unwrap();
+        fs::write(at("longer"), "as it was, and more").unwrap();
+        let manifest: Manifest = serde_json::from_value(json!({
+            "schema": SCHEMA, "written_by": "ll-loop", "written_at": "2026-01-01T00:00:00.000Z", "loop": "main",
+            "instance": "main-20260101T000000-abcdef", "file": null, "definition_sha256": "0".repeat(64),
+            "repository": null, "job": null, "outcome": null, "resumable": true, "state": null, "iteration": 1,
+            "step": 1, "last_seq": 1, "tree": null, "left_out": [], "files": [],
+        }))
+        .unwrap();
+        assert_eq!(write(&at("part"), &manifest, &kept).unwrap(), [0, 1]);
+    }
 }

@@ -322,6 +322,20 @@ fn a_secret_in_a_file_does_not_leave_the_machine() {
     assert!(ran.stderr.contains("not carried over: leaked: it holds a secret"), "{}", ran.stderr);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_an_action_keeps_and_cannot_go_along_leaves_the_rest_of_the_bundle_alone() {
+    let text = LOOP.replace(
+        "      echo secret-free",
+        "      cd \"$LL_RUN_DIR\"; touch \"$(printf 'odd\\376')\" \"$(printf 'odd\\377')\"; mkfifo pipe; cd \"$OLDPWD\"\n      echo secret-free",
+    );
+    let both = Checkouts::of(&text);
+    both.left(Signal::TERM);
+    let ran = both.resume(&[]).code(0);
+    assert!(ran.stderr.contains("run-dir/pipe: it is not a regular file"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("run-dir/odd\u{fffd}: its name is not UTF-8"), "{}", ran.stderr);
+}
+
 #[test]
 fn without_git_the_files_of_the_run_come_along() {
     let text = "name: main\ninitial: one\nstates:\n  one: {action: 'touch begun; while ! test -f ../go; do sleep 0.02; done', on_yes: done}\n  done: {terminal: true}\n";
