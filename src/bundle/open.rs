@@ -23,7 +23,7 @@ use crate::files::unzip::{self, Archive, UnzipError, UnzipLimits};
 pub const LIMITS: UnzipLimits = UnzipLimits { entries: 20_000, bytes: 4 << 30 };
 
 /// The manifest is read into memory.
-const MOST_MANIFEST: u64 = 16 << 20;
+pub(super) const MOST_MANIFEST: u64 = 16 << 20;
 
 /// So is each line of the journal, and, where a part of it tells too little, the whole of it.
 const MOST_LINE: u64 = 64 << 20;

@@ -1,6 +1,7 @@
 //! Writes a bundle: the files of a run as they are, each with its digest, and what the run made of the working tree.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, BufWriter, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use super::manifest::{
     EntryName, LeftOut, Manifest, ManifestEntry, SCHEMA, SavedSnapshots, SavedTree, SnapshotName,
 };
 use super::names;
+use super::open::{LIMITS, MOST_MANIFEST};
 use super::snapshots::{self, SnapshotOptions};
 use super::tree::{self, MadeTree, TreeOptions};
 use crate::base::name::{InstanceName, StateName};
@@ -25,6 +27,7 @@ use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Assignment, LoopComplete};
 use crate::files::secret::holds_secret;
+use crate::files::unzip::UnzipLimits;
 use crate::files::{read, transient};
 use crate::journal::files::RunFiles;
 use crate::journal::journal_ends;
@@ -63,6 +66,12 @@ pub struct PackedBundle {
     /// Why the changes of the working tree are not in it, if they are not.
     pub tree_missing: Option<String>,
 }
+
+/// What a bundle may hold beside its manifest, so that it can be opened again.
+const MOST: UnzipLimits = UnzipLimits { entries: LIMITS.entries - 1, bytes: LIMITS.bytes - MOST_MANIFEST };
+
+/// How many parts of `LL_RUN_DIR` that are left out are named.
+const MOST_PARTS: usize = 100;
 
 /// How often a bundle is written anew because files were changed meanwhile.
 const MOST_TRIES: usize = 10;
@@ -153,6 +162,7 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
             left_out.push(gone);
         }
     }
+    bound(&mut kept, &mut left_out, MOST);
     // Within the scratch directory beside the target, so that the last step is a rename.
     let part = scratch.path().join("part");
     let mut tries = 0..MOST_TRIES;
@@ -282,6 +292,60 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) {
             found.push((name, entry.path()));
         }
     }
+}
+
+/// Leaves out what of `LL_RUN_DIR` is more than a bundle may hold: whole parts of it, the largest first, for half of a
+/// directory of installed packages is of no use.
+fn bound(kept: &mut Vec<(ManifestEntry, PackedFile)>, left_out: &mut Vec<LeftOut>, most: UnzipLimits) {
+    let files = format!("with it, the bundle would hold more than {} files", most.entries);
+    let bytes = format!("with it, the bundle would hold more than {} MiB", most.bytes >> 20);
+    let bounds: [(u64, &str, fn(&ManifestEntry) -> u64); 2] =
+        [(most.entries as u64, files.as_str(), |_| 1), (most.bytes, bytes.as_str(), |entry| entry.size)];
+    for (most, why, weight) in bounds {
+        let beyond = parts_beyond(kept, most, weight);
+        kept.retain(|(entry, _)| part(entry).is_none_or(|part| !beyond.contains(part)));
+        let named = beyond.iter().take(MOST_PARTS);
+        left_out.extend(named.map(|part| LeftOut::new(&format!("{}{part}", names::RUN_DIR), why)));
+        let more = beyond.len().saturating_sub(MOST_PARTS);
+        if more > 0 {
+            left_out.push(LeftOut::new(names::RUN_DIR, &format!("{more} more parts of it: {why}")));
+        }
+    }
+}
+
+/// Returns the parts of `LL_RUN_DIR` without which all files together have a weight that is allowed, as far as there are any.
+fn parts_beyond(
+    kept: &[(ManifestEntry, PackedFile)],
+    most: u64,
+    weight: fn(&ManifestEntry) -> u64,
+) -> BTreeSet<String> {
+    let mut total = 0u64;
+    let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (entry, _) in kept {
+        let weight = weight(entry);
+        total = total.saturating_add(weight);
+        if let Some(part) = part(entry) {
+            let of_part = parts.entry(part).or_default();
+            *of_part = of_part.saturating_add(weight);
+        }
+    }
+    let mut parts: Vec<(&str, u64)> = parts.into_iter().collect();
+    parts.sort_by_key(|(_, weight)| Reverse(*weight));
+    let mut beyond = BTreeSet::new();
+    for (part, weight) in parts {
+        if total <= most {
+            break;
+        }
+        total = total.saturating_sub(weight);
+        beyond.insert(part.to_owned());
+    }
+    beyond
+}
+
+/// Returns the file or directory right below `LL_RUN_DIR` that an entry belongs to.
+fn part(entry: &ManifestEntry) -> Option<&str> {
+    let below = entry.name.as_str().strip_prefix(names::RUN_DIR)?;
+    Some(below.split_once('/').map_or(below, |(part, _)| part))
 }
 
 fn digest(name: EntryName, source: &PackedFile) -> io::Result<ManifestEntry> {
@@ -434,5 +498,40 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(write(&at("part"), &manifest, &kept).unwrap(), [0, 1]);
+    }
+
+    #[test]
+    fn what_no_bundle_may_hold_is_left_out_by_whole_directories() {
+        let all = [
+            ("venv/a", 1),
+            ("venv/b", 1),
+            ("venv/lib/c", 1),
+            ("notes", 1),
+            ("dump/core", 90),
+            ("dump/log", 9),
+        ];
+        let kept = |entries, bytes| {
+            let entry = |(name, size): (&str, u64)| {
+                let source = file(Path::new("/"), name);
+                let name = EntryName::parse(&source.name).unwrap();
+                (ManifestEntry { name, size, sha256: Sum::of(b"") }, source)
+            };
+            let mut kept: Vec<_> = all.into_iter().map(entry).collect();
+            let mut left_out = Vec::new();
+            bound(&mut kept, &mut left_out, UnzipLimits { entries, bytes });
+            let kept: Vec<String> = kept.iter().map(|(_, source)| source.name.clone()).collect();
+            let left_out: Vec<String> = left_out.iter().map(|left| left.path.to_string()).collect();
+            (kept.join(" "), left_out.join(" "))
+        };
+        assert_eq!(kept(6, 103).1, "");
+        let (stay, gone) = kept(5, 103);
+        assert_eq!(
+            (stay.as_str(), gone.as_str()),
+            ("run-dir/notes run-dir/dump/core run-dir/dump/log", "run-dir/venv")
+        );
+        let (stay, gone) = kept(6, 102);
+        assert_eq!(gone, "run-dir/dump");
+        assert!(stay.ends_with("run-dir/venv/lib/c run-dir/notes"), "{stay}");
+        assert_eq!(kept(1, 2), ("run-dir/notes".to_owned(), "run-dir/dump run-dir/venv".to_owned()));
     }
 }
