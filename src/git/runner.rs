@@ -2,7 +2,7 @@
 //! same calls ([`super::in_run`]).
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -375,8 +375,8 @@ impl GitProcess<'_> {
 fn wait_within(mut child: Child, bound: &TimeBound) -> Result<Output, GitError> {
     let failed = |error: std::io::Error| GitError::NotStarted(format!("git cannot be waited for: {error}"));
     let (sender, done) = channel::<()>();
-    let out = reader(child.stdout.take(), sender.clone());
-    let err = reader(child.stderr.take(), sender);
+    let out = reader(child.stdout.take(), sender.clone(), MOST_OUTPUT);
+    let err = reader(child.stderr.take(), sender, MOST_OUTPUT);
     let mut waited = Duration::ZERO;
     loop {
         // Nothing is ever sent: it ends when both have read everything.
@@ -412,16 +412,25 @@ fn kill(child: &mut Child) {
 /// A thread that reads what a call prints.
 type OutputReader = std::thread::JoinHandle<std::io::Result<Vec<u8>>>;
 
-/// Reads everything in a thread of its own, which keeps the sender until then.
+/// The most that is read of what a call prints, in bytes. Some objects that a stranger made are enough for a list of
+/// billions of files.
+const MOST_OUTPUT: u64 = 1 << 30;
+
+/// Reads everything in a thread of its own, which keeps the sender until then. Where there is more than is read, the pipe
+/// is closed, and git ends when it writes on.
 fn reader(
     pipe: Option<impl std::io::Read + Send + 'static>,
     sender: std::sync::mpsc::Sender<()>,
+    most: u64,
 ) -> OutputReader {
     std::thread::spawn(move || {
         let mut all = Vec::new();
-        let read = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut all));
+        let read = pipe.map_or(Ok(0), |pipe| pipe.take(most.saturating_add(1)).read_to_end(&mut all));
         drop(sender);
-        read.map(|_| all)
+        if read? as u64 > most {
+            return Err(std::io::Error::other(format!("it is more than {} MiB", most >> 20)));
+        }
+        Ok(all)
     })
 }
 
@@ -480,10 +489,14 @@ mod tests {
                 Err(std::io::Error::other("cut off"))
             }
         }
-        let read = |pipe| whole(reader(pipe, channel().0));
+        let read = |pipe| whole(reader(pipe, channel().0, 1 << 20));
         let error = read(Some(std::io::Read::chain(&b"half"[..], CutOff))).unwrap_err();
         assert_eq!(error.to_string(), "what git prints cannot be read: cut off");
         assert_eq!(read(None).unwrap(), b"");
+        let bounded = |size: u64| whole(reader(Some(std::io::repeat(b'x').take(size)), channel().0, 1 << 20));
+        assert_eq!(bounded(1 << 20).unwrap().len(), 1 << 20);
+        let error = bounded(u64::MAX).unwrap_err();
+        assert_eq!(error.to_string(), "what git prints cannot be read: it is more than 1 MiB");
     }
 
     #[test]
