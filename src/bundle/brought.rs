@@ -18,6 +18,14 @@ const MOST_TARGET: u64 = 4096;
 /// The most that the changed files may hold together.
 const MOST_UNPACKED: u64 = 4 << 30;
 
+/// The longest list of changes, in bytes: a few trees that hold each other many times make one of billions.
+const MOST_CHANGES: usize = 256 << 20;
+
+/// The most that the targets of all links may hold together, and the most that is remembered of the ways that they lead.
+/// Each way has the names of all directories above it.
+const MOST_TARGETS: u64 = 64 << 20;
+const MOST_WAYS: usize = 128 << 20;
+
 /// Directories of our own in `.loops`.
 const OURS: [&str; 4] = [".running", ".history", ".worktrees", ".gitignore"];
 
@@ -156,7 +164,11 @@ pub(super) fn unfit(
 ) -> Result<Vec<UnfitChange>, TreeError> {
     let diff =
         Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]).id(from).id(to);
-    let all = changes(&git.bytes(&diff, &[])?)?;
+    let raw = git.bytes(&diff, &[])?;
+    if raw.len() > MOST_CHANGES {
+        return Err(TreeError::unfit("it changes too many files"));
+    }
+    let all = changes(&raw)?;
     let targets = targets(git, &all)?;
     let links = links(git, to, &all, &targets)?;
     let changed: BTreeSet<String> =
@@ -260,8 +272,9 @@ fn targets(git: &Git, changes: &[TreeChange]) -> Result<BTreeMap<ObjectId, Vec<u
     let asked: String = blobs.iter().flat_map(|change| [change.id.as_str(), "\n"]).collect();
     let check = Call::new("cat-file").with(&["--batch-check=%(objecttype) %(objectsize)"]);
     let sizes = String::from_utf8_lossy(&git.bytes(&check, asked.as_bytes())?).into_owned();
-    let mut total = 0u64;
+    let (mut total, mut of_links) = (0u64, 0u64);
     let mut found = BTreeMap::new();
+    let mut asked = BTreeSet::new();
     let mut lines = sizes.lines();
     for change in blobs {
         let size =
@@ -271,15 +284,39 @@ fn targets(git: &Git, changes: &[TreeChange]) -> Result<BTreeMap<ObjectId, Vec<u
         if total > MOST_UNPACKED {
             return Err(TreeError::unfit("the files that it changes are too large"));
         }
-        if change.kind == FileKind::Link && !found.contains_key(&change.id) {
-            let target = if size > MOST_TARGET {
-                // No target, and refused as such.
-                Vec::new()
-            } else {
-                git.bytes(&Call::new("cat-file").with(&["blob"]).id(&change.id), &[])?
-            };
-            found.insert(change.id.clone(), target);
+        if change.kind == FileKind::Link && size > MOST_TARGET {
+            // No target, and refused as such.
+            found.insert(change.id.clone(), Vec::new());
+        } else if change.kind == FileKind::Link && asked.insert(&change.id) {
+            of_links = of_links.saturating_add(size);
         }
+    }
+    if of_links > MOST_TARGETS {
+        return Err(TreeError::unfit("the links that it changes are too large"));
+    }
+    found.extend(contents(git, &asked)?);
+    Ok(found)
+}
+
+/// Reads short contents in one call, for a tree may have a link for each of its packages.
+fn contents(git: &Git, ids: &BTreeSet<&ObjectId>) -> Result<Vec<(ObjectId, Vec<u8>)>, TreeError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let asked: String = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
+    let read = Call::new("cat-file").with(&["--batch=%(objectsize)"]);
+    let printed = git.bytes(&read, asked.as_bytes())?;
+    let mut rest = printed.as_slice();
+    let mut found = Vec::new();
+    for id in ids {
+        let odd = || TreeError::unfit(format!("git does not print the content of {id}"));
+        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
+        let size = std::str::from_utf8(&rest[..end]).ok().and_then(|size| size.parse::<usize>().ok());
+        let end_of_content = size.and_then(|size| size.checked_add(end + 1)).ok_or_else(odd)?;
+        let content = rest.get(end + 1..end_of_content).ok_or_else(odd)?;
+        found.push(((*id).clone(), content.to_vec()));
+        // A line end follows each content.
+        rest = rest.get(end_of_content + 1..).ok_or_else(odd)?;
     }
     Ok(found)
 }
@@ -293,10 +330,7 @@ fn links(
 ) -> Result<BTreeSet<String>, TreeError> {
     let links = changes.iter().filter(|change| change.kind == FileKind::Link);
     let led = links.filter_map(|change| resolved(&change.path, targets.get(&change.id)?));
-    let asked: BTreeSet<String> = led
-        .flat_map(|path| prefixes(&path).map(str::to_owned).chain([path.clone()]).collect::<Vec<_>>())
-        .collect();
-    let asked: Vec<String> = asked.into_iter().filter(|path| !path.is_empty()).collect();
+    let asked: Vec<String> = ways(led)?.into_iter().collect();
     let mut found = BTreeSet::new();
     // A command line holds only so many bytes, on Linux about 2 MiB in all.
     for some in asked.chunks(500) {
@@ -310,6 +344,26 @@ fn links(
         }));
     }
     Ok(found)
+}
+
+/// Returns these paths and all directories that they lead through.
+fn ways(led: impl Iterator<Item = String>) -> Result<BTreeSet<String>, TreeError> {
+    // About what a path takes beside its letters.
+    const OF_EACH: usize = 64;
+    let mut ways = BTreeSet::new();
+    let mut taken = 0;
+    for path in led {
+        for way in prefixes(&path).chain([path.as_str()]).filter(|way| !way.is_empty()) {
+            taken += way.len() + OF_EACH;
+            if taken > MOST_WAYS {
+                return Err(TreeError::unfit("the links that it changes lead through too many directories"));
+            }
+            if !ways.contains(way) {
+                ways.insert(way.to_owned());
+            }
+        }
+    }
+    Ok(ways)
 }
 
 #[cfg(test)]
@@ -404,6 +458,36 @@ mod tests {
         }
         check("a/link", "../../x", false);
         check("a/b/link", "../../../etc", false);
+    }
+
+    #[test]
+    fn links_lead_no_longer_ways_than_can_be_remembered() {
+        let led = ["a/b/c", "a", ""].map(str::to_owned);
+        assert_eq!(ways(led.into_iter()).unwrap(), BTreeSet::from(["a", "a/b", "a/b/c"].map(str::to_owned)));
+        // Each has two thousand directories above it.
+        let long = (0..1_000).map(|number| format!("{number}{}", "/a".repeat(2_000)));
+        assert!(ways(long).unwrap_err().to_string().contains("too many directories"));
+    }
+
+    #[test]
+    fn contents_are_read_in_one_call_whatever_they_hold() {
+        let place = tempfile::tempdir().unwrap();
+        let path = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin".to_owned();
+        let git = Git::new(place.path(), BTreeMap::from([("PATH".to_owned(), path)]));
+        git.line(&Call::new("init").with(&["--quiet"])).unwrap();
+        let write = Call::new("hash-object").with(&["-w", "--stdin"]);
+        let mut all: Vec<(ObjectId, Vec<u8>)> = [&b""[..], b"a\n2\n", b"\xff\0b"]
+            .into_iter()
+            .map(|content| {
+                let id = String::from_utf8(git.bytes(&write, content).unwrap()).unwrap();
+                (ObjectId::parse(id.trim()).unwrap(), content.to_vec())
+            })
+            .collect();
+        all.sort();
+        let ids = all.iter().map(|(id, _)| id).collect();
+        assert_eq!(contents(&git, &ids).unwrap(), all);
+        let absent = ObjectId::parse(&"1".repeat(40)).unwrap();
+        assert!(contents(&git, &BTreeSet::from([&absent])).is_err());
     }
 
     #[test]
