@@ -23,7 +23,7 @@ use crate::files::file_time::FileTime;
 use crate::files::secret::holds_secret;
 use crate::files::transient;
 use crate::git::call::{AUTHOR, Call, alternate};
-use crate::git::error::{GitError, TreeError};
+use crate::git::error::{Absent, GitError, TreeError};
 use crate::git::own_index::copy_index;
 use crate::git::repository_paths::RepositoryPaths;
 use crate::git::runner::Git;
@@ -62,9 +62,29 @@ pub struct BundledTree {
 /// repository, or none with a commit.
 pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<BundledTree>, TreeError> {
     let ask = RepositoryPaths::call(&["HEAD^{commit}", "HEAD^{tree}"]);
-    let Ok(printed) = wanted.git.bytes(&ask, &[]) else { return Ok(None) };
+    let printed = match wanted.git.bytes(&ask, &[]) {
+        Ok(printed) => printed,
+        Err(why) if is_without_commit(&wanted.git, &why) => return Ok(None),
+        Err(why) => return Err(why.into()),
+    };
     let (paths, [commit, tree]) = RepositoryPaths::read(&printed)?;
     TreeKeeper::new(wanted, paths, HeadCommit { commit, tree })?.keep(target).map(Some)
+}
+
+/// Tells whether git cannot say where a working tree stands because there is no repository, or none with a commit. Behind
+/// any other failure there may be changes that the run has made.
+fn is_without_commit(git: &Git, why: &GitError) -> bool {
+    let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
+    match why {
+        GitError::NotThere(Absent::Repository, _) | GitError::NotStarted(_) => true,
+        GitError::Failed(_) => git.line(&head).is_err_and(|why| why.is_of_no_object()),
+        GitError::NotThere(Absent::AtServer, _)
+        | GitError::Unsafe(_)
+        | GitError::Cancelled
+        | GitError::TooLong(_)
+        | GitError::Unreadable(_)
+        | GitError::File(_) => false,
+    }
 }
 
 /// A tree that was made of objects alone, on top of a commit.
@@ -273,7 +293,10 @@ impl<'w> TreeKeeper<'w> {
                     there.extend([format!("{} {id}\t", mode.word()).as_bytes(), &path, b"\0"].concat());
                 }
                 // The lines that remove come first: a file may stand where a directory was.
-                None => gone.extend([format!("0 {}\t", "0".repeat(40)).as_bytes(), &path, b"\0"].concat()),
+                None => {
+                    let nothing = "0".repeat(self.base.as_str().len());
+                    gone.extend([format!("0 {nothing}\t").as_bytes(), &path, b"\0"].concat());
+                }
             }
         }
         let lines = [gone, there].concat();
@@ -540,4 +563,65 @@ fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, TreeError>
         Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=D"]);
     let gone = brought::changes(&git.bytes(&gone.id(&saved.base).id(&saved.commit), &[])?)?;
     Ok(!gone.iter().any(|change| change.below(top).symlink_metadata().is_ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::base::file_mode::FileMode;
+    use crate::files::aside::Placed;
+
+    fn git(top: &Path) -> Git {
+        let path = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin".to_owned();
+        let env = BTreeMap::from([("PATH".to_owned(), path), ("HOME".to_owned(), "/nonexistent".to_owned())]);
+        let git = Git::new(top, env);
+        AUTHOR.iter().fold(git, |git, (name, value)| git.with(name, value))
+    }
+
+    fn kept(top: &Path, aside: &Path) -> Result<Option<BundledTree>, TreeError> {
+        let target = tempfile::tempdir().unwrap();
+        let wanted = TreeOptions {
+            git: git(top),
+            base: None,
+            scope: &[],
+            ours: &[],
+            definition: &[],
+            redactor: &Redactor::default(),
+            aside,
+        };
+        keep(&wanted, &target.path().join("objects"))
+    }
+
+    #[test]
+    fn only_without_a_commit_there_is_nothing_to_keep() {
+        let (place, nowhere) = (tempfile::tempdir().unwrap(), Path::new("/nonexistent"));
+        let top = place.path();
+        assert!(kept(top, nowhere).unwrap().is_none());
+        git(top).line(&Call::new("init").with(&["--quiet"])).unwrap();
+        assert!(kept(top, nowhere).unwrap().is_none());
+        git(top).line(&Call::new("commit").with(&["--quiet", "--allow-empty", "-m", "one"])).unwrap();
+        assert!(kept(top, nowhere).unwrap().is_some());
+        fs::write(top.join(".git/config"), "[core").unwrap();
+        assert!(kept(top, nowhere).unwrap_err().to_string().contains("config"));
+    }
+
+    #[test]
+    fn what_a_closing_pass_has_placed_is_not_kept_whatever_the_ids_are_made_with() {
+        for format in ["--object-format=sha1", "--object-format=sha256"] {
+            let (place, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let top = place.path();
+            git(top).line(&Call::new("init").with(&["--quiet", format])).unwrap();
+            git(top).line(&Call::new("commit").with(&["--quiet", "--allow-empty", "-m", "one"])).unwrap();
+            let content = Some((FileMode::File, b"assert False\n".to_vec()));
+            let placed = Placed { path: "test.py".to_owned(), content };
+            aside::put_aside(aside.path(), top, &[placed]).unwrap();
+            git(top).line(&Call::new("add").path("test.py")).unwrap();
+            let saved = kept(top, aside.path()).unwrap().unwrap().saved;
+            let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{tree}");
+            let first = git(top).id(&head).unwrap();
+            assert_eq!(saved.tree, first, "{format}");
+        }
+    }
 }
