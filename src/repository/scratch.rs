@@ -28,13 +28,14 @@ impl Scratch {
         let directory = transient::directory("ll-scratch-")?;
         let mut env = session.env.for_ourselves();
         env.extend(AUTHOR.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let git = Git::new(directory.path(), env);
+        // By its name: `safe.bareRepository` may say that no bare repository counts that is only stood in.
+        let git = Git::new(directory.path(), env).with("GIT_DIR", ".");
         let format = if is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
         // Without a template, no hook of the user comes into it.
         git.line(&Call::new("init").with(&["--quiet", "--bare", "--template=", format]))?;
         let connected = match &remote.header {
             Some(header) => git.connected(&remote.url, header),
-            None => Git::own(directory.path(), session.env.for_users_git()),
+            None => Git::own(directory.path(), session.env.for_users_git()).with("GIT_DIR", "."),
         };
         Ok(Self { directory, git, connected })
     }

@@ -99,12 +99,13 @@ impl Workspace {
             ("XDG_CONFIG_HOME", nowhere),
         ];
         env.extend(nobodys.map(|(name, value)| (name.to_owned(), value)));
-        let git = Git::new(directory.path(), env);
+        // By its name: `safe.bareRepository` may say that no bare repository counts that is only stood in.
+        let git = Git::new(directory.path(), env).with("GIT_DIR", ".");
         let is_sha256 = like.as_str().len() == 64;
         let format = if is_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
         let init = Call::new("init").with(&["--quiet", "--bare", "--template=", format]);
         git.line(&init).map_err(|why| failed(format!("cannot make a scratch repository: {why}")))?;
-        let own = Git::own(directory.path(), session.env.for_users_git());
+        let own = Git::own(directory.path(), session.env.for_users_git()).with("GIT_DIR", ".");
         let workspace = Self { directory, git, own, remote, is_sha256 };
         workspace
             .look_into(checkout, session)

@@ -682,3 +682,13 @@ fn a_repository_of_longer_ids_is_locked_as_well() {
     ended(child).code(0);
     assert!(leases(&Bare { path: at }).is_empty());
 }
+
+#[test]
+fn a_lease_is_held_where_git_takes_bare_repositories_only_by_their_names() {
+    let remote = Remote::new();
+    let project = remote.machine(&quick("['.']"));
+    // In the home of the test. Git before 2.38 knows no such key.
+    project.write(".gitconfig", "[safe]\n\tbareRepository = explicit\n");
+    project.run(&["run", "main", "--lock", "git"]).code(0);
+    assert!(project.exists("ran") && remote.leases().is_empty());
+}
