@@ -47,6 +47,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _shown = crate::process::private::hide(env.secret_variables());
     // If the system refuses, the process stays readable for the user's other processes, as processes usually are.
     let _open = crate::process::private::keep();
+    // If the system refuses, it is as it was.
+    let _deaf = crate::process::signal::hear_of_children();
     // Process 1 only starts the same command line again, as the owner of the workspace, and reaps what is left.
     if env.is_container_init() {
         return commands::supervise::supervise(&arguments, &env);

@@ -191,17 +191,35 @@ pub fn listen() -> io::Result<Cancel> {
     Ok(cancel)
 }
 
-/// Reads the mask of ignored signals, where the system shows it.
+/// Lets this process hear how its children end, whoever has started it. Where the signal that tells of it is ignored, which
+/// whoever is started inherits, the system forgets how a child ended, and nobody can wait for one.
+///
+/// # Errors
+/// The signal cannot be listened for.
+pub fn hear_of_children() -> io::Result<()> {
+    if ignored().is_some_and(|mask| mask & bit(SignalKind::child()) == 0) {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _entered = runtime.enter();
+    // The handler stays when the runtime is gone. Who is started inherits none, and so hears of children as usual.
+    signal(SignalKind::child()).map(drop)
+}
+
 fn ignores_hangup() -> bool {
-    // Signal 1 is the lowest bit of the mask.
-    const HANGUP_BIT: u64 = 1;
-    fs_err::read_to_string("/proc/self/status")
-        .ok()
-        .and_then(|status| {
-            let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-            u64::from_str_radix(mask.trim(), 16).ok()
-        })
-        .is_some_and(|mask| mask & HANGUP_BIT != 0)
+    ignored().is_some_and(|mask| mask & bit(SignalKind::hangup()) != 0)
+}
+
+/// Reads the mask of ignored signals, where the system shows it.
+fn ignored() -> Option<u64> {
+    let status = fs_err::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+/// Returns the bit of a signal in such a mask: that of signal 1 is the lowest.
+fn bit(signal: SignalKind) -> u64 {
+    1 << (signal.as_raw_value() - 1)
 }
 
 #[cfg(test)]

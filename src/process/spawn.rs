@@ -259,7 +259,9 @@ impl Running {
                 }
                 () = &mut writing, if is_writing => is_writing = false,
                 status = self.child.wait(), if self.status.is_none() => {
-                    self.status = status.ok();
+                    // How it ended is lost where somebody else has waited for it. It never counts as having ended well, and
+                    // is not waited for again.
+                    self.status = Some(status.unwrap_or_else(|_| lost()));
                     self.phase = ChildPhase::Exited { drain_until: Instant::now() + DRAIN };
                 }
                 request = cancel.differs_from(known) => {
@@ -407,6 +409,12 @@ impl Running {
             cause: None,
         }
     }
+}
+
+/// Returns what stands for an end that nobody can tell any more: that of a process that was killed.
+fn lost() -> ExitStatus {
+    use std::os::unix::process::ExitStatusExt as _;
+    ExitStatus::from_raw(Signal::KILL.as_raw())
 }
 
 /// One of the two pipes of a child.

@@ -34,6 +34,21 @@ fn sigterm_ends_the_run_and_its_children() {
     interrupted(Signal::TERM, 143);
 }
 
+/// What the program that starts us does about its own children is inherited.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_is_started_deaf_to_the_ends_of_children_hears_of_them() {
+    let project = Project::with_loop(
+        "name: main\ninitial: a\nstates:\n  a: {action: exit 1, on_yes: failed, on_no: done}\n  done: {terminal: true}\n  failed: {terminal: true, outcome: failure}\n",
+    );
+    let deaf = format!("trap '' CHLD; exec {} run main", crate::common::LL_LOOP.as_str());
+    let mut command = std::process::Command::new("timeout");
+    command.args(["60", "bash", "-c", &deaf]).current_dir(project.path());
+    command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    Ran::of(&command.output().unwrap()).code(0);
+    assert_eq!(project.end()["final_state"], "done");
+}
+
 #[test]
 fn sighup_ends_the_run_and_its_children() {
     interrupted(Signal::HUP, 129);
