@@ -35,9 +35,16 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>
 
 /// Makes a file, unless the name exists already, even as a dangling link.
 pub fn create(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    create_with(path, |file| file.write_all(content.as_ref()))
+}
+
+fn create_with(path: &Path, write: impl FnOnce(&mut fs_err::File) -> io::Result<()>) -> io::Result<()> {
     // `create_new` also fails at a dangling link, which a plain create would follow.
     match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => file.write_all(content.as_ref()),
+        // The next one would take half a file, as a full disk leaves it, for the whole.
+        Ok(mut file) => write(&mut file).inspect_err(|_| {
+            let _stays = fs_err::remove_file(path);
+        }),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
@@ -128,6 +135,19 @@ mod tests {
         }
         assert!(!at("absent").exists());
         assert_eq!(fs_err::read_to_string(at("new")).unwrap(), "made");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_whole_is_not_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let failed = create_with(&path, |file| {
+            file.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        create(&path, "whole").unwrap();
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "whole");
     }
 
     #[test]
