@@ -1,6 +1,7 @@
 //! Which files a repository's git configuration makes git open. Nobody else asks: git itself reads the configuration, and
 //! this only tells whether it would wait for one of the files that stand there.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::read;
@@ -11,6 +12,9 @@ const MAX_CONFIG: u64 = 1 << 20;
 /// The most configurations that are looked through: git itself follows ten, one inside of another.
 const MOST_CONFIGS: usize = 32;
 
+/// The most files that are looked at. Each is a question to the system before each call of git.
+const MOST_NAMED: usize = 100_000;
+
 /// The names of the settings whose values are files that git opens, in lower case: `include.path` and `includeIf.….path`,
 /// `core.excludesFile`, `core.attributesFile`.
 const OPENED: [&str; 3] = ["path", "excludesfile", "attributesfile"];
@@ -19,6 +23,7 @@ const OPENED: [&str; 3] = ["path", "excludesfile", "attributesfile"];
 /// configuration that holds it, and from the root of the working tree.
 pub(super) fn opened_by(configs: &[PathBuf], root: &Path) -> Vec<PathBuf> {
     let mut open = configs.to_vec();
+    let mut known: HashSet<PathBuf> = configs.iter().cloned().collect();
     let mut named = Vec::new();
     let mut at = 0;
     while let Some(config) = open.get(at).filter(|_| at < MOST_CONFIGS).cloned() {
@@ -28,7 +33,11 @@ pub(super) fn opened_by(configs: &[PathBuf], root: &Path) -> Vec<PathBuf> {
         // What a relative path counts from depends on the setting. Looking at a path too many does
         // no harm.
         for file in values.flat_map(|value| [config.with_file_name(&value), root.join(&value)]) {
-            if !open.contains(&file) {
+            if known.insert(file.clone()) {
+                // A pipe that is named behind so many others is left to the time that a call may take.
+                if named.len() >= MOST_NAMED {
+                    return named;
+                }
                 open.push(file.clone());
                 named.push(file);
             }
@@ -64,5 +73,14 @@ mod tests {
             assert!(found.contains(&expected), "{expected:?} in {found:?}");
         }
         assert!(!found.contains(&at("path")), "{found:?}");
+    }
+
+    #[test]
+    fn a_configuration_that_names_all_files_that_fit_into_it_is_soon_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = directory.path().join("config");
+        let lines: String = (0..70_000).map(|number| format!("path={number}\n")).collect();
+        fs_err::write(&config, format!("[include]\n{lines}")).unwrap();
+        assert_eq!(opened_by(&[config], Path::new("/root")).len(), MOST_NAMED);
     }
 }
