@@ -143,6 +143,11 @@ impl Program {
         let path = self.env.iter().find(|(key, _)| key == "PATH").map(|(_, path)| path.as_str());
         find(name, path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+
+    fn is_there(&self, name: &str) -> bool {
+        let from = self.cwd.as_deref().unwrap_or(Path::new(""));
+        self.executable(name).is_ok_and(|path| from.join(path).is_file())
+    }
 }
 
 /// Finds a program on a `PATH`, or on that of a system where none is set.
@@ -157,11 +162,19 @@ pub fn find(name: &str, path: Option<&str>) -> Option<PathBuf> {
 /// Says why a program could not be started.
 pub(super) fn explain(program: &Program, error: &io::Error) -> String {
     let name = program.argv.first().map_or("", String::as_str);
-    if error.kind() == io::ErrorKind::NotFound {
-        format!("cannot start `{name}`: no such program on PATH")
-    } else {
-        format!("cannot start `{name}`: {error}")
+    if error.kind() != io::ErrorKind::NotFound {
+        return format!("cannot start `{name}`: {error}");
     }
+    // The system says no more than that something is not there.
+    let why = match &program.cwd {
+        Some(cwd) if !cwd.is_dir() => format!("there is no directory `{}` any more", cwd.display()),
+        Some(_) | None if program.is_there(name) => {
+            "the interpreter or loader that it needs is not there".to_owned()
+        }
+        Some(_) | None if name.contains('/') => "there is no such file".to_owned(),
+        Some(_) | None => "no such program on PATH".to_owned(),
+    };
+    format!("cannot start `{name}`: {why}")
 }
 
 /// Writes what a child can read and closes the pipe. A child that does not want to read it all is not to blame.
@@ -614,6 +627,30 @@ mod tests {
         let seen =
             runtime().block_on(run(&missing, ProcessLimits::default(), &mut cancel, &mut |_, _| Heard::More));
         assert_eq!(seen.failure.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script");
+        fs_err::write(&script, "#!/nonexistent/python\n").unwrap();
+        fs_err::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let why = |name: &str, cwd: Option<&str>| {
+            let program = Program {
+                argv: vec![name.to_owned()],
+                cwd: cwd.map(|cwd| directory.path().join(cwd)),
+                ..program("")
+            };
+            let error = runtime().block_on(async { spawn(&program, Stdio::null()).map(drop) }).unwrap_err();
+            let said = explain(&program, &error);
+            said.split_once("`: ").map(|(_, why)| why.to_owned()).unwrap()
+        };
+        assert_eq!(why("./script", Some("")), "the interpreter or loader that it needs is not there");
+        assert_eq!(why("./absent", Some("")), "there is no such file");
+        assert_eq!(why("absent", None), "no such program on PATH");
+        assert!(why("sh", Some("gone")).starts_with("there is no directory `"));
     }
 
     #[test]
