@@ -210,7 +210,7 @@ impl Worktree {
         Ok(found.join(", "))
     }
 
-    /// Removes it and its branch. Git itself refuses both if work would be lost.
+    /// Removes it and its branch. Git itself refuses both where work would be lost.
     fn remove(&self) -> Result<(), TreeError> {
         let remove = Call::new("worktree").with(&["remove"]).path(self.path.to_string_lossy());
         self.git.line(&remove)?;
@@ -232,8 +232,11 @@ impl Worktree {
         format!("{BRANCHES}{}", self.name)
     }
 
+    /// Removes its branch, where that still stands on the commit that it began with. `git branch -d` would ask whether the
+    /// checkout has that commit too, and it may stand on another branch by now.
     fn delete(&self) -> Call {
-        Call::new("branch").with(&["-d"]).path(self.branch())
+        let delete = Call::new("update-ref").with(&["-d"]);
+        delete.named(&format!("refs/heads/{}", self.branch()), "").id(&self.base)
     }
 }
 

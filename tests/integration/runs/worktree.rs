@@ -80,6 +80,16 @@ fn commits_are_kept_on_the_branch() {
 }
 
 #[test]
+fn an_unused_worktree_goes_with_its_branch_wherever_the_checkout_is_by_then() {
+    let project = repository(
+        "git -C ../../.. -c user.name=n -c user.email=e@example.com commit -q --amend --allow-empty -m other",
+    );
+    let ran = project.run(&["run", "main", "--worktree"]).code(0).says("nothing was changed in the worktree");
+    assert!(!ran.all().contains("git worktree remove"), "{}", ran.all());
+    assert_eq!((trees(&project).len(), branches(&project)), (0, 0));
+}
+
+#[test]
 fn a_worktree_goes_only_when_there_is_nothing_in_it() {
     let project = repository("true");
     let ran = project.run(&["run", "main", "--worktree"]).code(0).says("nothing was changed in the worktree");
