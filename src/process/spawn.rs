@@ -5,10 +5,12 @@
 //! left the group may hold the pipes open; it is drained for a moment and then left alone.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Access;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -288,6 +290,9 @@ impl Running {
                 }
             }
         }
+        // Who shows the output may have been held up for longer than the pipes are read.
+        stdout.drain(output).await;
+        stderr.drain(output).await;
         let left_others = self.left_others && self.stop.is_none() && !self.is_done;
         ProcessEnd { seen: self.observation(stdout.capture, stderr.capture), left_others }
     }
@@ -442,7 +447,10 @@ struct Pipe<R> {
 const SMALLEST_READ: usize = 4 * 1024;
 const LARGEST_READ: usize = 64 * 1024;
 
-impl<R: AsyncRead + Unpin> Pipe<R> {
+/// What the largest pipe of an unprivileged process holds, so that all of what a child wrote before its end is no more.
+const LARGEST_PIPE: usize = 1024 * 1024;
+
+impl<R: AsyncRead + AsFd + Unpin> Pipe<R> {
     fn new(stream: Stream, reader: Option<R>) -> Self {
         Self { stream, reader, buffer: vec![0; SMALLEST_READ], capture: Capture::new(KEPT) }
     }
@@ -456,6 +464,22 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
             Some(reader) => reader.read(&mut self.buffer).await,
             None => Ok(0),
         }
+    }
+
+    /// Takes what lies in the pipe, and waits for no more.
+    async fn drain(&mut self, output: &mut dyn FnMut(Stream, &[u8]) -> Heard) {
+        let mut taken = 0;
+        while taken < LARGEST_PIPE && self.has_more() {
+            let read = self.read().await;
+            taken += read.as_ref().map_or(0, |count| *count);
+            let _over = self.take(&read, output);
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        let Some(reader) = &self.reader else { return false };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(reader, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
     }
 
     fn take(&mut self, read: &io::Result<usize>, output: &mut dyn FnMut(Stream, &[u8]) -> Heard) -> Heard {
@@ -627,6 +651,19 @@ mod tests {
         let seen =
             runtime().block_on(run(&missing, ProcessLimits::default(), &mut cancel, &mut |_, _| Heard::More));
         assert_eq!(seen.failure.as_deref(), Some("cannot start `no-such-program`: no such program on PATH"));
+    }
+
+    #[test]
+    fn what_a_child_wrote_is_read_by_whoever_is_slow_although_others_hold_the_pipe() {
+        let (_ask, mut cancel) = Cancel::channel();
+        let script = program("setsid sleep 30 & head -c 60000 /dev/zero | tr '\\0' x; echo END");
+        let mut slow = |_: Stream, _: &[u8]| {
+            std::thread::sleep(2 * DRAIN);
+            Heard::More
+        };
+        let seen = runtime().block_on(run(&script, ProcessLimits::default(), &mut cancel, &mut slow));
+        assert_eq!(seen.stdout.as_str().len(), 60_004);
+        assert!(seen.stdout.as_str().ends_with("xEND\n"));
     }
 
     #[test]
