@@ -1,7 +1,9 @@
 //! What a comparison of commits does not show: links, which lead to files that change elsewhere, and files that the index
 //! tells git not to look at. A loop that looks at such a thing is run, whatever changed.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use crate::base::territory::ScopePath;
 use crate::base::text::one_line;
@@ -24,21 +26,22 @@ impl UnwatchedPaths {
     /// Looks at the index of the working tree whose top this is.
     pub(crate) fn look(git: &Git, top: &ScopePath) -> Self {
         let mut found = Self { top: top.clone(), links: Vec::new(), flagged: Vec::new(), unread: None };
-        let git = git.at(Path::new(&top.to_string()));
-        let printed = match git.line(&tracked_files::call()) {
+        let directory = PathBuf::from(top.to_string());
+        let printed = match git.at(&directory).bytes(&tracked_files::call(), &[]) {
             Ok(printed) => printed,
             Err(why) => return Self { unread: Some(one_line(&why.to_string(), 200)), ..found },
         };
-        for file in tracked_files::read(printed.as_bytes()) {
+        for file in tracked_files::read(&printed) {
             let place = top.join(&String::from_utf8_lossy(file.path));
-            let there = place.to_string();
+            // A name that is not UTF-8 is found by its bytes alone.
+            let there = directory.join(OsStr::from_bytes(file.path));
             if file.mode() == LINK
-                && let Ok(target) = Path::new(&there).read_link()
+                && let Ok(target) = there.read_link()
             {
-                let around = Path::new(&there).parent().unwrap_or(Path::new("/"));
+                let around = there.parent().unwrap_or(Path::new("/"));
                 let leads = links::real(&around.join(target)).to_string_lossy().into_owned();
                 found.links.push((place, leads.into()));
-            } else if !file.is_seen() && Path::new(&there).symlink_metadata().is_ok() {
+            } else if !file.is_seen() && there.symlink_metadata().is_ok() {
                 found.flagged.push(place);
             }
         }
@@ -78,3 +81,28 @@ impl UnwatchedPaths {
 
 /// The mode of a link.
 const LINK: &[u8] = b"120000";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::git::call::Call;
+
+    #[test]
+    fn a_link_whose_name_is_not_utf8_is_seen() {
+        let place = tempfile::tempdir().unwrap();
+        let path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+        let git = Git::new(place.path(), BTreeMap::from([("PATH".to_owned(), path)]));
+        git.line(&Call::new("init").with(&["--quiet"])).unwrap();
+        let link = place.path().join(OsStr::from_bytes(b"odd\xff"));
+        if std::os::unix::fs::symlink("/etc", link).is_err() {
+            // Not every system takes such a name.
+            return;
+        }
+        git.line(&Call::new("add").path(".")).unwrap();
+        let top: ScopePath = place.path().to_string_lossy().into_owned().into();
+        let found = UnwatchedPaths::look(&git, &top);
+        assert!(found.why(&[top]).unwrap().contains("it is a link to `"));
+    }
+}
