@@ -130,7 +130,7 @@ fn failure_of(exit_code: i32) -> Option<Kind> {
         // trust.
         41 | 44 | 52 | 55 => Some(Failure::Unavailable),
         53 => Some(Failure::OutOfTurns),
-        // A status of the service, modulo 256.
+        // A status of the service, modulo 256. 17 is 529, which says that the service is overloaded.
         17 => Some(Failure::Transient),
         144..=255 => status_failure(u16::try_from(exit_code + 256).ok()?),
         _ => None,

@@ -267,6 +267,7 @@ impl Transcript {
             say(&plain(self.text[self.unseen..end].trim_end_matches('\r')));
             (self.unseen, new) = (end + 1, end + 1);
         }
+        // At twice as much and not at every piece: what is kept is copied by the cut.
         if self.text.len() > 2 * KEPT {
             let kept = tail(&self.text, KEPT).to_owned();
             let cut = self.text.len() - kept.len();
