@@ -12,7 +12,7 @@ use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
 
-/// The longest target of a link.
+/// The longest target of a link: Linux takes none that is longer.
 const MOST_TARGET: u64 = 4096;
 
 /// The most that the changed files may hold together.

@@ -533,6 +533,7 @@ pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(
     git.line(&Call::new("read-tree").with(&["--reset"]).id(index)).map_err(damaged)?;
     // Its exit code only tells that some file differs from the index.
     let _differs = git.line(&refresh);
+    // Last: after a kill before this, the files are still compared with the commit that the checkout is at.
     if *head != saved.head {
         let move_on = Call::new("update-ref").with(&["-m", "ll-loop: a run goes on"]).revision("HEAD");
         git.line(&move_on.id(&saved.head)).map_err(damaged)?;
