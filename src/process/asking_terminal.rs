@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// A line longer than this comes in parts.
+/// A line longer than this comes in parts. Linux itself keeps no longer one of a terminal.
 const LINE: usize = 4096;
 
 /// Tells whether somebody can type.
