@@ -23,6 +23,7 @@ pub fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>
     };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Beside its place, not among the temporary files: a rename does not cross file systems.
+    // With the mode of any new file, less what the umask takes away: a temporary one would be its owner's alone.
     let mut file = transient::file_in(0o666, directory).map_err(named)?;
     write(file.as_file_mut()).map_err(named)?;
     // Who may read a file stays the same; what a link leads to says nothing about its place.
