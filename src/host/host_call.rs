@@ -15,10 +15,18 @@ pub(super) fn words(words: &str) -> Vec<String> {
     words.split(' ').map(str::to_owned).collect()
 }
 
-/// Returns the options that have a value, as arguments.
+/// Returns the options that have a value, as arguments. A value may be what an action printed, as where a loop takes the name
+/// of a model from there.
 pub(super) fn options<'a>(options: &'a [(&'a str, Option<&'a str>)]) -> impl Iterator<Item = String> + 'a {
-    let given = options.iter().filter_map(|(flag, value)| Some([*flag, (*value)?]));
-    given.flatten().map(str::to_owned)
+    let given = options.iter().filter_map(|(flag, value)| Some((*flag, (*value)?)));
+    given.flat_map(|(flag, value)| {
+        // As a word of its own, it would be another option.
+        if value.starts_with('-') {
+            vec![format!("{flag}={value}")]
+        } else {
+            vec![flag.to_owned(), value.to_owned()]
+        }
+    })
 }
 
 /// Returns a text with the form that the answer to it must have, for a host that takes no schema.
@@ -37,4 +45,21 @@ pub(super) fn asked(question: &Question) -> String {
 /// Returns the text of a prompt for a host that takes no schema.
 pub(super) fn prompted(prompt: &Prompt<'_>) -> String {
     prompt.answer.map_or_else(|| prompt.text.to_owned(), |schema| with_form(prompt.text, schema))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_never_an_option() {
+        let all = [
+            ("--model", Some("small")),
+            ("--agent", None),
+            ("--tools", Some("")),
+            ("--resume", Some("--mcp-config=x")),
+        ];
+        let words: Vec<String> = options(&all).collect();
+        assert_eq!(words, ["--model", "small", "--tools", "", "--resume=--mcp-config=x"]);
+    }
 }
