@@ -57,3 +57,17 @@ pub fn note(what: impl Hash) {
 pub fn take_notes() -> BTreeSet<u64> {
     NOTED.take()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fuzzing_begins_with_keeps_every_promise() {
+        for target in TARGETS {
+            for seed in (target.seeds)() {
+                (target.run)(&seed);
+            }
+        }
+    }
+}

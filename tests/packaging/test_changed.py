@@ -27,8 +27,8 @@ class Touched(unittest.TestCase):
     def test_what_all_tests_use_touches_all_tests(self):
         self.assertEqual(touched("tests/integration/common.rs"), {"format", "clippy", "test"})
 
-    def test_what_is_only_checked_is_checked(self):
-        self.assertEqual(touched("fuzz/src/lib.rs"), {"format", "check", "lint"})
+    def test_what_is_fuzzed_has_tests(self):
+        self.assertEqual(touched("fuzz/src/lib.rs"), {"format", "clippy", "test", "lint"})
 
     def test_several_files_touch_what_each_of_them_touches(self):
         both = touched("docs/limits.md", "tests/integration/legs/mod.rs")

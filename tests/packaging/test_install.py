@@ -417,8 +417,8 @@ class TheRealCargo(unittest.TestCase):
         # The crates that the stage has compiled are used again, which takes its profile and its flags.
         tools = Path(directory.name) / "tools"
         tools.mkdir()
-        compiled = Path(built).parent
-        target, profile = compiled.parent, compiled.name
+        profile, target = Path(built).parent.name, Path(built).parent.parent.name
+        compiled = ROOT / os.environ["LL_COMPILED"]
         (tools / "cargo").write_text(
             "#!/bin/bash\nset -eu\nwords=() previous=\n"
             '[[ $RUSTFLAGS == "-C target-feature=+crt-static" ]] || exit 9\n'
@@ -426,13 +426,13 @@ class TheRealCargo(unittest.TestCase):
             "  if [[ $previous == --target-dir ]]; then place=$word; fi\n"
             f'  if [[ $word == --release ]]; then words+=(--profile {profile}); else words+=("$word"); fi\n'
             "  previous=$word\ndone\n"
-            f'mkdir -p "$place/{target.name}/{profile}" "$place/{target.name}/release" "$place/{profile}"\n'
+            f'mkdir -p "$place/{target}/{profile}" "$place/{target}/release" "$place/{profile}"\n'
             "for part in deps build .fingerprint; do\n"
-            f'  cp -al {shlex.quote(str(compiled))}/$part "$place/{target.name}/{profile}/"\n'
-            f'  cp -al {shlex.quote(str(target.parent / profile))}/$part "$place/{profile}/"\n'
+            f'  cp -al {shlex.quote(str(compiled / target / profile))}/$part "$place/{target}/{profile}/"\n'
+            f'  cp -al {shlex.quote(str(compiled / profile))}/$part "$place/{profile}/"\n'
             "done\n"
             f'RUSTFLAGS=$LL_TEST_FLAGS {shlex.quote(shutil.which("cargo"))} "${{words[@]}}"\n'
-            f'ln "$place/{target.name}/{profile}/ll-loop" "$place/{target.name}/release/"\n'
+            f'ln "$place/{target}/{profile}/ll-loop" "$place/{target}/release/"\n'
         )
         (tools / "cargo").chmod(0o755)
         runner = Runner(Path(directory.name) / "runner")
