@@ -478,13 +478,24 @@ impl Follow<'_> {
         while let Some(word) = words.next() {
             match word {
                 "-f" | "--file" | "--makefile" => file = words.next().map(str::to_owned),
+                _ if are_flags_before(word, 'f') => file = words.next().map(str::to_owned),
                 "-C" | "--directory" => {
+                    directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
+                }
+                _ if are_flags_before(word, 'C') => {
                     directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
                 }
                 // `-j 4`, but also `-j` alone with a target behind it.
                 "-j" | "-l" => drop(words.next_if(|next| next.starts_with(|c: char| c.is_ascii_digit()))),
                 "-o" | "-W" | "-I" => drop(words.next()),
-                _ if word.starts_with('-') || word.contains('=') || word == "\0" => {}
+                _ if word.starts_with('-') => {
+                    if let Some(name) = value_within(word, &["-f", "--file", "--makefile"]) {
+                        file = Some(name.to_owned());
+                    } else if let Some(to) = value_within(word, &["-C", "--directory"]) {
+                        directory = resolved(&directory, to).unwrap_or(directory);
+                    }
+                }
+                _ if word.contains('=') || word == "\0" => {}
                 _ => targets.push(word.to_owned()),
             }
         }
@@ -802,6 +813,27 @@ fn behind_timeout<'w>(words: &'w [&'w str]) -> Option<&'w [&'w str]> {
     Some(rest.get(at + 1..).unwrap_or_default())
 }
 
+/// Returns the value of one of these options where it stands in one word with it: `--file=x`, `-fx`.
+fn value_within<'w>(word: &'w str, options: &[&str]) -> Option<&'w str> {
+    options.iter().find_map(|option| {
+        let rest = word.strip_prefix(option)?;
+        if option.starts_with("--") {
+            rest.strip_prefix('=')
+        } else {
+            Some(rest).filter(|rest| !rest.is_empty())
+        }
+    })
+}
+
+/// Options of make that are a letter and take no word.
+const FLAGS_OF_MAKE: &str = "BLRSbdeikmnpqrstvw";
+
+/// Tells whether a word holds flags of make, and behind them a letter that takes the next word: `-sC web`.
+fn are_flags_before(word: &str, letter: char) -> bool {
+    let flags = word.strip_prefix('-').and_then(|signs| signs.strip_suffix(letter));
+    flags.is_some_and(|flags| !flags.is_empty() && flags.chars().all(|sign| FLAGS_OF_MAKE.contains(sign)))
+}
+
 /// Returns the lines below the one that begins with a name, as far as they are indented.
 fn below<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
     let begins = |line: &str| {
@@ -913,6 +945,8 @@ mod tests {
                 "[ \"$(sh work.sh)\" = x ]\nsh other.sh\nsh work.sh > out\ncmp out x\nx=$(sh scripts/more.sh)\n",
             ),
             ("work.sh", ""),
+            ("web/Makefile", "test:\n\t./look.sh\n"),
+            ("web/look.sh", ""),
             ("scripts/more.sh", ""),
             ("composer.json", r#"{"scripts":{"test":["@unit"],"unit":"node x.js"}}"#),
         ];
@@ -931,6 +965,14 @@ mod tests {
             ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
             ("make -j 2 unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
             ("make -f inc.mk test", "gone.mk[other test] inc.mk inc.mk[test] more.mk[other test] other.sh"),
+            ("make -finc.mk test", "gone.mk[other test] inc.mk[test] more.mk[other test] other.sh"),
+            (
+                "make --makefile=inc.mk test",
+                "gone.mk[other test] inc.mk inc.mk[test] more.mk[other test] other.sh",
+            ),
+            ("make -Cweb test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
+            ("make -sC web test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
+            ("make --directory=web test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
             ("composer test", "vendor/bin/node= x.js"),
             (
                 "npm test -- a",
