@@ -75,11 +75,11 @@ pub(super) struct Instructions {
 }
 
 /// Programs that run the program behind them.
-const WRAPPERS: [Wrapper; 28] = [
+const WRAPPERS: [Wrapper; 29] = [
     Wrapper::plain(&["env"], &["-u", "--unset", "-C", "--chdir"]),
-    Wrapper::plain(&["sudo"], &["-u", "-g"]),
-    Wrapper::plain(&["time"], &[]),
-    Wrapper::plain(&["nice"], &["-n"]),
+    Wrapper::plain(&["sudo"], &["-u", "--user", "-g", "--group"]),
+    Wrapper::plain(&["time"], &["-f", "--format", "-o", "--output"]),
+    Wrapper::plain(&["nice"], &["-n", "--adjustment"]),
     Wrapper::plain(&["nohup"], &[]),
     Wrapper::plain(&["exec"], &[]),
     Wrapper::plain(&["command"], &[]),
@@ -102,6 +102,8 @@ const WRAPPERS: [Wrapper; 28] = [
     Wrapper::within(&["yarn", "exec"], &[], NODE_BIN),
     Wrapper::within(&["composer", "exec"], &[], COMPOSER_BIN),
     Wrapper::plain(&["mise", "exec"], &[]),
+    // The directory whose settings hold stands in front of the program.
+    Wrapper::plain(&["direnv", "exec", "."], &[]),
     Wrapper::plain(&["direnv", "exec"], &[]),
     Wrapper::plain(&["dotenv"], &["-e", "-f"]),
 ];
@@ -132,6 +134,21 @@ impl Wrapper {
     ) -> Self {
         Self { words, valued, folder: Some(folder) }
     }
+
+    /// Tells whether words begin with it, also by its path in the system.
+    fn begins(&self, words: &[&str]) -> bool {
+        let (Some((program, rest)), Some((name, more))) = (words.split_first(), self.words.split_first())
+        else {
+            return false;
+        };
+        system_name(program) == *name && rest.starts_with(more)
+    }
+}
+
+/// Returns the name of a program that is called by its path in the system: `/usr/bin/env` is `env`, while `./env` is a program of
+/// the tree.
+fn system_name(program: &str) -> &str {
+    if program.starts_with('/') { after_last(program, &['/']) } else { program }
 }
 
 /// Programs that read a file as a program.
@@ -782,7 +799,7 @@ fn behind_wrappers<'w>(words: &'w [&'w str]) -> (&'w [&'w str], Vec<&'static str
     let mut words = words;
     let mut folders = Vec::new();
     loop {
-        let wrapper = WRAPPERS.iter().find(|wrapper| words.starts_with(wrapper.words));
+        let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.begins(words));
         let Some(wrapper) = wrapper else {
             let Some(rest) = behind_timeout(words) else { return (words, folders) };
             words = rest;
@@ -805,10 +822,13 @@ fn behind_wrappers<'w>(words: &'w [&'w str]) -> (&'w [&'w str], Vec<&'static str
 
 /// Returns the words behind `timeout` with its options and the time.
 fn behind_timeout<'w>(words: &'w [&'w str]) -> Option<&'w [&'w str]> {
-    let ["timeout" | "gtimeout", rest @ ..] = words else { return None };
+    let (program, rest) = words.split_first()?;
+    if !matches!(system_name(program), "timeout" | "gtimeout") {
+        return None;
+    }
     let mut at = 0;
     while rest.get(at).is_some_and(|word| word.starts_with('-')) {
-        at += if matches!(rest[at], "-k" | "-s") { 2 } else { 1 };
+        at += if matches!(rest[at], "-k" | "-s" | "--kill-after" | "--signal") { 2 } else { 1 };
     }
     Some(rest.get(at + 1..).unwrap_or_default())
 }
@@ -957,6 +977,11 @@ mod tests {
             ("bash -eu check.sh < src/a.py", "check.sh conf/pytest.ini lib.sh. src/a.py tools/look.py"),
             ("sh < other.sh", "other.sh"),
             ("timeout -k 1 60 env X=1 python3 -u tools/look.py", "tools/look.py"),
+            ("/usr/bin/env python3 tools/look.py", "tools/look.py"),
+            ("/usr/bin/timeout --signal KILL --kill-after 5 60 sh other.sh", "other.sh"),
+            ("/usr/bin/time -f %e sh other.sh", "other.sh"),
+            ("direnv exec . sh other.sh", "other.sh"),
+            ("./env sh other.sh", "env"),
             ("cd sub && ./run.sh", "sub/run.sh"),
             ("sh look.sh", "look.sh other.sh scripts/more.sh"),
             ("sh look.sh | tail", "look.sh other.sh scripts/more.sh"),
