@@ -369,13 +369,18 @@ impl Follow<'_> {
                 }
                 true
             }
+            // `bun test` is its own runner. Of any other word, a file of that name comes before a script of the manifest.
+            "bun" if arguments.first() != Some(&"test") => {
+                self.interpreted(name, arguments, directory, depth)
+                    || self.scripts(name, arguments, directory, depth)
+            }
             _ if INTERPRETERS.contains(&name) => self.interpreted(name, arguments, directory, depth),
             "make" | "gmake" => self.make(arguments, directory, depth),
             "just" => self.recipes(&["justfile", "Justfile", ".justfile"], arguments, directory, depth),
             "task" => {
                 self.recipes(&["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], arguments, directory, depth)
             }
-            "npm" | "pnpm" | "yarn" | "bun" => self.scripts(name, arguments, directory, depth),
+            "npm" | "pnpm" | "yarn" => self.scripts(name, arguments, directory, depth),
             "composer" => self.composer(arguments, directory, depth),
             "tox" => self.lines_after("tox.ini", "commands", directory, depth),
             "pre-commit" | "prek" => self.hooks(directory, depth),
@@ -606,11 +611,22 @@ impl Follow<'_> {
                 "--prefix" | "-C" | "--cwd" | "--dir" => {
                     directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
                 }
-                "-w" | "--workspace" | "-F" | "--filter" => drop(words.next()),
+                // For pnpm the root of the workspace, without a word behind it.
+                "-w" if manager != "npm" => {}
+                "-w" | "--workspace" | "-F" | "--filter" => {
+                    directory = words.next().and_then(|to| self.package(&directory, to)).unwrap_or(directory);
+                }
                 "--" => break,
                 // `npm run test` and `npm test` are the same.
                 "run" | "run-script" => {}
-                _ if word.starts_with('-') => {}
+                _ if word.starts_with('-') => {
+                    if let Some(to) = value_within(word, &["--prefix", "-C", "--cwd", "--dir"]) {
+                        directory = resolved(&directory, to).unwrap_or(directory);
+                    } else if let Some(to) = value_within(word, &["-w", "--workspace", "-F", "--filter"]) {
+                        let to = to.trim_start_matches('=');
+                        directory = self.package(&directory, to).unwrap_or(directory);
+                    }
+                }
                 "t" | "tst" => names.push("test"),
                 _ => names.push(word),
             }
@@ -635,6 +651,12 @@ impl Follow<'_> {
             self.searching(&[NODE_BIN], &directory, |follow| follow.text(script, &directory, depth + 1));
         }
         true
+    }
+
+    /// Returns the directory of a package that is named by its path; one that is named by its name is not looked for.
+    fn package(&self, directory: &str, path: &str) -> Option<String> {
+        let package = resolved(directory, path)?;
+        self.tree.file(&joined(&package, "package.json")).map(|_| package)
     }
 
     fn manifest(&self, directory: &str, name: &str) -> Option<(String, Value)> {
@@ -953,6 +975,8 @@ mod tests {
                 "package.json",
                 r#"{"scripts":{"test":"npm run unit","unit":"node x.js","pretest":"sh lib.sh"}}"#,
             ),
+            ("part/package.json", r#"{"scripts":{"check":"sh x.sh"}}"#),
+            ("part/x.sh", ""),
             ("justfile", "test arg='1': lint\n  sh other.sh\nlint:\n  ruff .\n"),
             ("tox.ini", "[testenv]\ncommands =\n  sh other.sh\n"),
             (".pre-commit-config.yaml", "- repo: local\n  hooks:\n    - entry: ./other.sh\n"),
@@ -1003,6 +1027,23 @@ mod tests {
                 "npm test -- a",
                 "lib.sh package.json[scripts.pretest scripts.test scripts.posttest] package.json[scripts.preunit scripts.unit scripts.postunit] x.js conf/pytest.ini node_modules/.bin/node= node_modules/.bin/npm= node_modules/.bin/pytest= node_modules/.bin/sh=",
             ),
+            (
+                "npm --prefix=part run check",
+                "part/package.json[scripts.precheck scripts.check scripts.postcheck] part/x.sh node_modules/.bin/sh= part/node_modules/.bin/sh=",
+            ),
+            (
+                "npm run check -w part",
+                "part/package.json[scripts.precheck scripts.check scripts.postcheck] part/x.sh node_modules/.bin/sh= part/node_modules/.bin/sh=",
+            ),
+            (
+                "pnpm -w unit",
+                "package.json[scripts.preunit scripts.unit scripts.postunit] x.js node_modules/.bin/node=",
+            ),
+            (
+                "bun run unit",
+                "unit package.json[scripts.preunit scripts.unit scripts.postunit] x.js node_modules/.bin/node=",
+            ),
+            ("bun run x.js", "x.js"),
             ("just test", "justfile other.sh"),
             ("tox -e py", "other.sh"),
             ("pre-commit run -a", ".pre-commit-config.yaml other.sh"),
