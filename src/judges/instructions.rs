@@ -376,9 +376,10 @@ impl Follow<'_> {
             }
             _ if INTERPRETERS.contains(&name) => self.interpreted(name, arguments, directory, depth),
             "make" | "gmake" => self.make(arguments, directory, depth),
-            "just" => self.recipes(&["justfile", "Justfile", ".justfile"], arguments, directory, depth),
+            "just" => self.recipes(&["justfile", "Justfile", ".justfile"], None, arguments, directory, depth),
             "task" => {
-                self.recipes(&["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], arguments, directory, depth)
+                let files = ["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"];
+                self.recipes(&files, Some("default"), arguments, directory, depth)
             }
             "npm" | "pnpm" | "yarn" => self.scripts(name, arguments, directory, depth),
             "composer" => self.composer(arguments, directory, depth),
@@ -585,14 +586,34 @@ impl Follow<'_> {
         whole
     }
 
-    /// Follows recipes by name, in a file of `just` or `task`: the lines below the one that names it.
-    fn recipes(&mut self, files: &[&str], arguments: &[&str], directory: &str, depth: usize) -> bool {
+    /// Follows recipes by name, in a file of `just` or `task`: the lines below the one that names it, and the recipes that it
+    /// needs. Where no recipe is named, the one of this name is made, or else the first.
+    fn recipes(
+        &mut self,
+        files: &[&str],
+        default: Option<&str>,
+        arguments: &[&str],
+        directory: &str,
+        depth: usize,
+    ) -> bool {
         let paths = files.iter().filter_map(|file| resolved(directory, file));
         let Some(path) = paths.into_iter().find(|path| self.tree.file(path).is_some()) else { return false };
         let text = self.content(&path).unwrap_or_default();
         self.add(path, InstructionPart::Whole);
-        for name in arguments.iter().filter(|word| !word.starts_with('-')) {
-            for line in below(&text, name) {
+        let mut waiting: Vec<&str> =
+            arguments.iter().copied().filter(|word| !word.starts_with('-')).collect();
+        if waiting.is_empty() {
+            waiting.extend(default.or_else(|| first_recipe(&text)));
+        }
+        let mut known = BTreeSet::new();
+        while let Some(name) = waiting.pop() {
+            // Recipes may need each other, and a hostile file has no end of them.
+            if known.len() == MOST || !known.insert(name) {
+                continue;
+            }
+            let lines = below(&text, name);
+            waiting.extend(needed_recipes(&text, name, &lines));
+            for line in lines {
                 let command = line.trim().trim_start_matches("- ").trim_start_matches("cmd:");
                 let command = command.trim().trim_matches(['"', '\'']).trim_start_matches(['@', '-']);
                 self.text(command, directory, depth + 1);
@@ -876,13 +897,42 @@ fn are_flags_before(word: &str, letter: char) -> bool {
     flags.is_some_and(|flags| !flags.is_empty() && flags.chars().all(|sign| FLAGS_OF_MAKE.contains(sign)))
 }
 
+/// Returns the name of the first recipe of a justfile.
+fn first_recipe(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| {
+        let (head, rest) = line.split_once(':')?;
+        // Settings and variables are written as `set x := y` and `x := y`.
+        let is_recipe = !rest.starts_with('=') && !line.starts_with([' ', '\t', '#', '[']);
+        head.trim_start_matches('@').split_whitespace().next().filter(|_| is_recipe)
+    })
+}
+
+/// Returns the names of recipes that one may need: what stands behind the colon of its first line, and in its lines with
+/// `deps:` and `task:`. Words that name none have no lines.
+fn needed_recipes<'t>(text: &'t str, name: &str, lines: &[&'t str]) -> Vec<&'t str> {
+    let head = text.lines().find(|line| begins_recipe(line, name));
+    let behind = head.and_then(|head| head.split_once(':')).map(|(_, behind)| behind);
+    let said = lines.iter().filter_map(|line| {
+        let line = line.trim_start().trim_start_matches("- ");
+        line.strip_prefix("deps:").or_else(|| line.strip_prefix("task:"))
+    });
+    let words = behind.into_iter().chain(said).flat_map(|text| text.split([' ', '\t', ',']));
+    words
+        .map(|word| word.trim_matches(['[', ']', '(', ')', '"', '\'']))
+        .filter(|word| !word.is_empty())
+        .take(MOST)
+        .collect()
+}
+
+/// Tells whether a line is the first of a recipe.
+fn begins_recipe(line: &str, name: &str) -> bool {
+    let rest = line.trim_start().trim_start_matches('@').strip_prefix(name);
+    rest.is_some_and(|rest| rest.contains(':') && rest.starts_with([':', ' ']))
+}
+
 /// Returns the lines below the one that begins with a name, as far as they are indented.
 fn below<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
-    let begins = |line: &str| {
-        let rest = line.trim_start().trim_start_matches('@').strip_prefix(name);
-        rest.is_some_and(|rest| rest.contains(':') && rest.starts_with([':', ' ']))
-    };
-    let mut lines = text.lines().skip_while(|line| !begins(line));
+    let mut lines = text.lines().skip_while(|line| !begins_recipe(line, name));
     let Some(first) = lines.next() else { return Vec::new() };
     let depth = first.len() - first.trim_start().len();
     let is_below = |line: &&str| line.trim().is_empty() || line.len() - line.trim_start().len() > depth;
@@ -977,7 +1027,11 @@ mod tests {
             ),
             ("part/package.json", r#"{"scripts":{"check":"sh x.sh"}}"#),
             ("part/x.sh", ""),
-            ("justfile", "test arg='1': lint\n  sh other.sh\nlint:\n  ruff .\n"),
+            (
+                "Taskfile.yml",
+                "tasks:\n  default:\n    deps: [ci]\n  ci:\n    cmds:\n      - task: look\n  look:\n    cmds:\n      - sh other.sh\n",
+            ),
+            ("justfile", "x := 'y'\ntest arg='1': lint\n  sh other.sh\nlint:\n  ruff .\nall: lint test\n"),
             ("tox.ini", "[testenv]\ncommands =\n  sh other.sh\n"),
             (".pre-commit-config.yaml", "- repo: local\n  hooks:\n    - entry: ./other.sh\n"),
             (".cargo/config.toml", "[alias]\nci = 'xtask ci'\n"),
@@ -1045,6 +1099,10 @@ mod tests {
             ),
             ("bun run x.js", "x.js"),
             ("just test", "justfile other.sh"),
+            ("just", "justfile other.sh"),
+            ("just all", "justfile other.sh"),
+            ("task", "Taskfile.yml other.sh"),
+            ("task ci", "Taskfile.yml other.sh"),
             ("tox -e py", "other.sh"),
             ("pre-commit run -a", ".pre-commit-config.yaml other.sh"),
             ("cargo ci", "xtask/"),
