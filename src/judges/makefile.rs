@@ -34,15 +34,43 @@ impl Makefile {
         // A backslash at the end joins lines before anything else is read.
         let joined = text.replace("\\\r\n", " ").replace("\\\n", " ");
         let mut file = Self::default();
+        let mut prefix = '\t';
+        // The variable of many lines that is open, and how many of them are open within it.
+        let mut open: Option<(String, usize)> = None;
         for line in joined.lines() {
-            file.take(line);
+            open = match open.take() {
+                Some((name, depth)) => file.take_defined(line, name, depth),
+                None => defined(line, prefix).map(|name| {
+                    // Also one without lines takes the place of what was set before.
+                    file.variables.entry(name.to_owned()).or_default().push(line.trim().to_owned());
+                    (name.to_owned(), 1)
+                }),
+            };
+            if open.is_none() && line.split_whitespace().next() != Some("endef") {
+                file.take(line, prefix);
+                prefix = new_prefix(line).unwrap_or(prefix);
+            }
         }
         file
     }
 
-    fn take(&mut self, line: &str) {
+    /// Takes a line of a variable of many lines; returns the variable as long as it goes on.
+    fn take_defined(&mut self, line: &str, name: String, depth: usize) -> Option<(String, usize)> {
+        let depth = match line.split_whitespace().next() {
+            Some("define") => depth + 1,
+            Some("endef") => depth - 1,
+            Some(_) | None => depth,
+        };
+        if depth == 0 {
+            return None;
+        }
+        self.variables.entry(name.clone()).or_default().push(line.trim().to_owned());
+        Some((name, depth))
+    }
+
+    fn take(&mut self, line: &str, prefix: char) {
         // Without a rule above it, make refuses the line, so it belongs to no rule.
-        if let Some(command) = line.strip_prefix('\t') {
+        if let Some(command) = line.strip_prefix(prefix) {
             if let Some(rule) = self.rules.last_mut() {
                 rule.recipe.push(command.trim().to_owned());
             }
@@ -117,6 +145,22 @@ impl MakeRule {
         };
         self.targets.iter().any(|made| fits(made) || is_special(made))
     }
+}
+
+/// Returns the variable that a line begins to define, with all the lines up to `endef`.
+fn defined(line: &str, prefix: char) -> Option<&str> {
+    let plain = up_to(line, &['#']).trim();
+    let plain = plain.strip_prefix("override ").or_else(|| plain.strip_prefix("export ")).unwrap_or(plain);
+    let name = plain.strip_prefix("define").filter(|rest| rest.starts_with([' ', '\t']))?;
+    // A line that begins like a recipe is one.
+    (!line.starts_with(prefix)).then(|| name.trim_end_matches(['=', ':', '?', '+', '!', ' ', '\t']).trim())
+}
+
+/// Returns the sign with which recipes begin from here on, where a line sets another one than the tab.
+fn new_prefix(line: &str) -> Option<char> {
+    let (name, value) = line.split_once('=')?;
+    (name.trim_end_matches(':').trim() == ".RECIPEPREFIX")
+        .then(|| value.trim().chars().next().unwrap_or('\t'))
 }
 
 enum LineKind<'l> {
@@ -218,6 +262,20 @@ mod tests {
             lines(text, &["test"]),
             [".IGNORE: ", "test: ", "\tpytest", "SHELL = /bin/true", "include other.mk"]
         );
+    }
+
+    #[test]
+    fn a_variable_of_many_lines_is_one() {
+        let text =
+            "define RUN\n\tpytest -q\nendef\nother:\n\tx\ndefine MORE =\n\ty\nendef\ntest:\n\t$(RUN)\n";
+        assert_eq!(lines(text, &["test"]), ["test: ", "\t$(RUN)", "define RUN", "pytest -q"]);
+        assert_eq!(lines(text, &["other"]), ["other: ", "\tx"]);
+    }
+
+    #[test]
+    fn recipes_begin_with_the_sign_that_is_set() {
+        let text = ".RECIPEPREFIX = >\ntest:\n> A=1 pytest\n";
+        assert_eq!(lines(text, &["test"]), ["test: ", "\tA=1 pytest", ".RECIPEPREFIX = >"]);
     }
 
     #[test]
