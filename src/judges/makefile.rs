@@ -83,6 +83,10 @@ impl Makefile {
         match kind(plain) {
             LineKind::Variable(name) => {
                 self.variables.entry(name.to_owned()).or_default().push(plain.to_owned());
+                // It has a say also where nobody reads the variable: `X := $(eval SHELL := /bin/true)`.
+                if ["eval ", "shell ", "file "].iter().any(|function| calls(plain, function)) {
+                    self.others.push(plain.to_owned());
+                }
             }
             LineKind::Rule(targets, rest) => {
                 // What stands behind a semicolon is the first line of the recipe.
@@ -122,8 +126,16 @@ impl Makefile {
         let mut waiting: Vec<String> = texts.flat_map(names).collect();
         // Nobody has to name these for them to count.
         waiting.extend(OF_ALL.map(str::to_owned));
+        // What is asked in a condition decides which of the rules hold.
+        waiting.extend(self.others.iter().flat_map(|line| names(line)));
+        waiting.extend(self.others.iter().filter_map(|line| asked(line)).map(str::to_owned));
+        let mut are_all = false;
         let mut known = BTreeSet::new();
         while let Some(name) = waiting.pop() {
+            // A name that is put together may be that of any variable.
+            if name.contains('$') && !std::mem::replace(&mut are_all, true) {
+                waiting.extend(self.variables.keys().cloned());
+            }
             let Some((name, lines)) = self.variables.get_key_value(&name) else { continue };
             if known.insert(name.as_str()) {
                 waiting.extend(lines.iter().flat_map(|line| names(line)));
@@ -169,7 +181,16 @@ enum LineKind<'l> {
     Other,
 }
 
+/// Words with which lines begin that are neither rules nor variables, whatever signs they hold.
+const DIRECTIVES: [&str; 10] =
+    ["ifeq", "ifneq", "ifdef", "ifndef", "else", "endif", "include", "-include", "sinclude", "undefine"];
+
 fn kind(line: &str) -> LineKind<'_> {
+    let first = line.split([' ', '\t', '(']).next().unwrap_or(line);
+    // A function at the beginning of a line may set variables and make rules.
+    if DIRECTIVES.contains(&first) || is_call(line) {
+        return LineKind::Other;
+    }
     let words = line.strip_prefix("override ").or_else(|| line.strip_prefix("export ")).unwrap_or(line);
     let colon = words.find(':');
     let equals = words.find('=');
@@ -192,10 +213,35 @@ fn is_assigned(text: &str) -> bool {
     text.trim_start_matches(':').starts_with('=')
 }
 
-/// Returns the names in `$(NAME)` and `${NAME}`.
+/// Tells whether a text begins with a call of a function, `$(eval X = 1)`. `$(NAME): needs` is a rule.
+fn is_call(text: &str) -> bool {
+    let inside = text.strip_prefix("$(").or_else(|| text.strip_prefix("${"));
+    inside.is_some_and(|inside| {
+        inside.trim_start_matches(|c: char| c.is_ascii_lowercase() || c == '-').starts_with(' ')
+    })
+}
+
+/// Tells whether a function is called in a text.
+fn calls(text: &str, function: &str) -> bool {
+    text.match_indices('$').any(|(at, _)| {
+        text[at + 1..]
+            .strip_prefix(['(', '{'])
+            .is_some_and(|inside| inside.trim_start().starts_with(function))
+    })
+}
+
+/// Returns the variable that a condition asks for without a sign in front of it: `ifdef NAME`.
+fn asked(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("else ").unwrap_or(line).trim_start();
+    line.strip_prefix("ifdef ").or_else(|| line.strip_prefix("ifndef ")).map(str::trim)
+}
+
+/// Returns the names in `$(NAME)`, `${NAME}` and `$(call NAME,…)`.
 fn names(text: &str) -> Vec<String> {
     let begins = text.match_indices('$').filter_map(|(at, _)| text[at + 1..].strip_prefix(['(', '{']));
     let name = |rest: &str| {
+        let function = ["call ", "value "].iter().find_map(|function| rest.strip_prefix(function));
+        let rest = function.unwrap_or(rest).trim_start();
         let end = rest.find([')', '}', ':', ' ', ',']).unwrap_or(rest.len());
         rest[..end].to_owned()
     };
@@ -262,6 +308,34 @@ mod tests {
             lines(text, &["test"]),
             [".IGNORE: ", "test: ", "\tpytest", "SHELL = /bin/true", "include other.mk"]
         );
+    }
+
+    #[test]
+    fn what_decides_which_rules_hold_counts() {
+        let with = |more: &str| {
+            let rules = "ifdef SKIP\ntest:\n\ttrue\nelse ifeq ($(A:b=c),1)\ntest:\n\tx\nendif\n";
+            lines(&format!("{more}{rules}"), &["test"])
+        };
+        let plain = with("");
+        assert_eq!(with("OTHER = 1\n"), plain);
+        for more in [
+            "SKIP = 1\n",
+            "A = 1\n",
+            "X := $(eval SHELL := /bin/true)\n",
+            "$(eval SKIP := 1)\n",
+            "X = $(shell rm x)\n",
+        ] {
+            assert_ne!(with(more), plain, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_variable_is_read_by_a_call_and_by_a_name_that_is_put_together() {
+        let text =
+            "run = pytest $(1)\nFAST_1 = x\nother:\n\tx\ntest:\n\t$(call run,a)\nslow:\n\t$(FAST_$(N))\n";
+        assert_eq!(lines(text, &["test"]), ["test: ", "\t$(call run,a)", "run = pytest $(1)"]);
+        assert_eq!(lines(text, &["slow"]), ["slow: ", "\t$(FAST_$(N))", "FAST_1 = x", "run = pytest $(1)"]);
+        assert_eq!(lines("$(NAME): a\n\tx\n", &["$(NAME)"]), ["$(NAME): a", "\tx"]);
     }
 
     #[test]
