@@ -47,7 +47,7 @@ pub(super) enum InstructionPart {
     Sourced,
     /// All files below a folder.
     Folder,
-    /// The rules of a Makefile that these targets need.
+    /// The rules of a Makefile that these targets need, and variables that are named among them.
     Targets(Vec<String>),
     /// Scripts of a `package.json`, by a key each.
     Keys(Vec<String>),
@@ -535,14 +535,17 @@ impl Follow<'_> {
                 self.add(path, InstructionPart::Shadow);
                 continue;
             };
-            // Not the whole file: a rule that no check needs is the work.
-            self.add(path, InstructionPart::Targets(targets.clone()));
             let mut included = BTreeSet::new();
             let parsed = Makefile::parse(&self.with_included(&text, &directory, &mut included));
             let needed = parsed.needed(&targets);
             let all: BTreeSet<&String> =
                 needed.iter().flat_map(|rule| &rule.targets).chain(&targets).collect();
-            let all: Vec<String> = all.into_iter().cloned().collect();
+            let mut all: Vec<String> = all.into_iter().cloned().collect();
+            // What one of several files sets, another may read.
+            let read = if included.is_empty() { Vec::new() } else { parsed.keys(&needed) };
+            // Not the whole file: a rule that no check needs is the work.
+            self.add(path, InstructionPart::Targets([targets.as_slice(), read.as_slice()].concat()));
+            all.extend(read);
             for path in included {
                 self.add(path, InstructionPart::Targets(all.clone()));
             }

@@ -22,6 +22,12 @@ pub(super) struct Makefile {
     others: Vec<String>,
 }
 
+/// What stands behind the name of a variable among targets: no target ends so.
+const KEY: &str = "=";
+
+/// The most variables of a key each: a hostile Makefile has no end of them.
+const MOST_KEYS: usize = 2000;
+
 /// Variables that change how every recipe is run.
 const OF_ALL: [&str; 6] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "MAKE", ".RECIPEPREFIX", "PATH"];
 
@@ -121,8 +127,17 @@ impl Makefile {
         self.rules.iter().enumerate().filter(|(at, _)| known.contains(at)).map(|(_, rule)| rule).collect()
     }
 
-    /// Returns the variables that texts read, and those that these read in turn.
-    fn read<'t>(&self, texts: impl Iterator<Item = &'t str>) -> BTreeSet<&str> {
+    /// Returns the keys of the variables that rules read, set in this file or not.
+    pub(super) fn keys(&self, rules: &[&MakeRule]) -> Vec<String> {
+        let lines: Vec<String> = rules.iter().flat_map(|rule| rule.lines()).collect();
+        let read = self.read(lines.iter().map(String::as_str));
+        // Those that change every recipe are read in each file.
+        let read = read.into_iter().filter(|name| !OF_ALL.contains(&name.as_str()));
+        read.take(MOST_KEYS).map(|name| name + KEY).collect()
+    }
+
+    /// Returns the variables that texts read, set here or not, and those that these read in turn.
+    fn read<'t>(&self, texts: impl Iterator<Item = &'t str>) -> BTreeSet<String> {
         let mut waiting: Vec<String> = texts.flat_map(names).collect();
         // Nobody has to name these for them to count.
         waiting.extend(OF_ALL.map(str::to_owned));
@@ -136,9 +151,10 @@ impl Makefile {
             if name.contains('$') && !std::mem::replace(&mut are_all, true) {
                 waiting.extend(self.variables.keys().cloned());
             }
-            let Some((name, lines)) = self.variables.get_key_value(&name) else { continue };
-            if known.insert(name.as_str()) {
-                waiting.extend(lines.iter().flat_map(|line| names(line)));
+            if !known.contains(&name) {
+                let lines = self.variables.get(&name).into_iter().flatten();
+                waiting.extend(lines.flat_map(|line| names(line)));
+                known.insert(name);
             }
         }
         known
@@ -146,6 +162,12 @@ impl Makefile {
 }
 
 impl MakeRule {
+    /// Returns it line by line.
+    fn lines(&self) -> Vec<String> {
+        let head = format!("{}: {}", self.targets.join(" "), self.needs.join(" "));
+        std::iter::once(head).chain(self.recipe.iter().map(|line| format!("\t{line}"))).collect()
+    }
+
     fn makes(&self, target: &str) -> bool {
         let is_special = |made: &String| SPECIAL.contains(&made.as_str());
         let fits = |made: &String| match made.split_once('%') {
@@ -266,17 +288,15 @@ pub(super) fn included(line: &str) -> impl Iterator<Item = &str> {
     words.filter(move |_| includes && !line.starts_with('\t'))
 }
 
-/// Returns what some targets are made by, line by line.
+/// Returns what some targets are made by, line by line, with what sets the variables that have a key among them.
 pub(super) fn rules(text: &str, targets: &[String]) -> Vec<String> {
     let file = Makefile::parse(text);
-    let needed = file.needed(targets);
-    let mut lines = Vec::new();
-    for rule in &needed {
-        lines.push(format!("{}: {}", rule.targets.join(" "), rule.needs.join(" ")));
-        lines.extend(rule.recipe.iter().map(|line| format!("\t{line}")));
-    }
-    let variables = file.read(lines.iter().map(String::as_str));
-    let set = variables.into_iter().filter_map(|name| file.variables.get(name)).flatten().cloned();
+    let (keys, targets): (Vec<String>, Vec<String>) =
+        targets.iter().cloned().partition(|target| target.ends_with(KEY));
+    let mut lines: Vec<String> = file.needed(&targets).iter().flat_map(|rule| rule.lines()).collect();
+    let mut variables = file.read(lines.iter().map(String::as_str));
+    variables.extend(keys.iter().filter_map(|key| key.strip_suffix(KEY)).map(str::to_owned));
+    let set = variables.iter().filter_map(|name| file.variables.get(name)).flatten().cloned();
     let all: Vec<String> = set.chain(file.others.iter().cloned()).collect();
     lines.extend(all);
     lines
@@ -336,6 +356,17 @@ mod tests {
         assert_eq!(lines(text, &["test"]), ["test: ", "\t$(call run,a)", "run = pytest $(1)"]);
         assert_eq!(lines(text, &["slow"]), ["slow: ", "\t$(FAST_$(N))", "FAST_1 = x", "run = pytest $(1)"]);
         assert_eq!(lines("$(NAME): a\n\tx\n", &["$(NAME)"]), ["$(NAME): a", "\tx"]);
+    }
+
+    #[test]
+    fn what_another_file_reads_has_a_key() {
+        let text = "A = $(B)\nB = 1\nC = 1\ntest:\n\tpytest $(A) $(D)\n";
+        let file = Makefile::parse(text);
+        let keys = file.keys(&file.needed(&["test".to_owned()]));
+        for (key, is_read) in [("A=", true), ("B=", true), ("C=", false), ("D=", true), ("SHELL=", false)] {
+            assert_eq!(keys.contains(&key.to_owned()), is_read, "{key}");
+        }
+        assert_eq!(lines("D = 1\nE = 1\nother:\n\tx\n", &["test", "D="]), ["D = 1"]);
     }
 
     #[test]
