@@ -541,11 +541,14 @@ impl Follow<'_> {
             let all: BTreeSet<&String> =
                 needed.iter().flat_map(|rule| &rule.targets).chain(&targets).collect();
             let mut all: Vec<String> = all.into_iter().cloned().collect();
-            // What one of several files sets, another may read.
-            let read = if included.is_empty() { Vec::new() } else { parsed.keys(&needed) };
             // Not the whole file: a rule that no check needs is the work.
-            self.add(path, InstructionPart::Targets([targets.as_slice(), read.as_slice()].concat()));
-            all.extend(read);
+            if included.is_empty() {
+                self.add(path, InstructionPart::Targets(targets.clone()));
+            } else {
+                // What one of several files sets, another may read.
+                all.extend(parsed.keys(&needed));
+                self.add(path, InstructionPart::Targets(all.clone()));
+            }
             for path in included {
                 self.add(path, InstructionPart::Targets(all.clone()));
             }
@@ -553,6 +556,7 @@ impl Follow<'_> {
             let makes = needed.iter().filter(|rule| !rule.recipe.is_empty()).flat_map(|rule| &rule.targets);
             self.products.extend(makes.filter_map(|target| resolved(&directory, target)));
             for line in needed.iter().flat_map(|rule| &rule.recipe) {
+                let line = parsed.filled_in(line);
                 // Signs in front of a recipe's line are for make: not to print it, and not to mind
                 // its failure.
                 let line = line.trim_start_matches(['@', '-', '+']);
@@ -560,6 +564,7 @@ impl Follow<'_> {
                 let line = line
                     .replace("$$", "\u{1}")
                     .replace("$(MAKE)", "make")
+                    .replace("${MAKE}", "make")
                     .replace('$', "_")
                     .replace('\u{1}', "$");
                 self.text(&line, &directory, depth + 1);
@@ -1040,6 +1045,7 @@ mod tests {
             (".cargo/config.toml", "[alias]\nci = 'xtask ci'\n"),
             ("sub/run.sh", "echo"),
             ("inc.mk", "include more.mk\n-include gone.mk\ntest: other\n"),
+            ("vars.mk", "CHECK := ./other.sh\nQ = @\nALL = one\ntest: $(ALL)\none:\n\t$(Q)$(CHECK) -q\n"),
             ("more.mk", "other:\n\tsh other.sh\n"),
             (
                 "look.sh",
@@ -1070,12 +1076,16 @@ mod tests {
             ("cd sub; ../other.sh", "other.sh"),
             ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
             ("make -j 2 unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
-            ("make -f inc.mk test", "gone.mk[other test] inc.mk inc.mk[test] more.mk[other test] other.sh"),
-            ("make -finc.mk test", "gone.mk[other test] inc.mk[test] more.mk[other test] other.sh"),
+            (
+                "make -f inc.mk test",
+                "gone.mk[other test] inc.mk inc.mk[other test] more.mk[other test] other.sh",
+            ),
+            ("make -finc.mk test", "gone.mk[other test] inc.mk[other test] more.mk[other test] other.sh"),
             (
                 "make --makefile=inc.mk test",
-                "gone.mk[other test] inc.mk inc.mk[test] more.mk[other test] other.sh",
+                "gone.mk[other test] inc.mk inc.mk[other test] more.mk[other test] other.sh",
             ),
+            ("make -f vars.mk test", "other.sh vars.mk vars.mk[test]"),
             ("make -Cweb test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
             ("make -sC web test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
             ("make --directory=web test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::text::up_to;
+use crate::base::text::{head, up_to};
 
 /// A rule: what it makes, of what, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) struct Makefile {
     pub(super) rules: Vec<MakeRule>,
     /// Variables by name, with every line that sets them.
     variables: BTreeMap<String, Vec<String>>,
+    /// What they are in the end, as far as they are plain.
+    values: BTreeMap<String, String>,
     /// Lines that have a say in all rules: what is included, conditions, exports.
     others: Vec<String>,
 }
@@ -27,6 +29,14 @@ const KEY: &str = "=";
 
 /// The most variables of a key each: a hostile Makefile has no end of them.
 const MOST_KEYS: usize = 2000;
+
+/// The longest text into which variables are filled, and the longest name of one.
+const LONGEST: usize = 16 * 1024;
+const LONGEST_NAME: usize = 256;
+
+/// How deep variables are filled into each other, and how many words the rules of a file get in this way.
+const DEEPEST: usize = 5;
+const MOST_WORDS: usize = 10_000;
 
 /// Variables that change how every recipe is run.
 const OF_ALL: [&str; 6] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "MAKE", ".RECIPEPREFIX", "PATH"];
@@ -57,7 +67,72 @@ impl Makefile {
                 prefix = new_prefix(line).unwrap_or(prefix);
             }
         }
+        let values = file.variables.iter().filter_map(|(name, lines)| Some((name.clone(), value(lines)?)));
+        file.values = values.collect();
+        file.fill_in();
         file
+    }
+
+    /// Adds to the words of rules what their variables stand for: `test: $(PARTS)` needs the parts.
+    fn fill_in(&mut self) {
+        let mut rules = std::mem::take(&mut self.rules);
+        let mut left = MOST_WORDS;
+        for words in rules.iter_mut().flat_map(|rule| [&mut rule.targets, &mut rule.needs]) {
+            let named: Vec<String> =
+                words.iter().filter(|word| word.contains('$')).take(left).cloned().collect();
+            for word in named {
+                let filled = self.filled_in(&word);
+                let more = filled.split_whitespace().filter(|part| !part.contains('$')).take(left);
+                let known = words.len();
+                words.extend(more.map(str::to_owned));
+                left = left.saturating_sub(1 + words.len() - known);
+            }
+        }
+        self.rules = rules;
+    }
+
+    /// Returns a text with the variables filled in that the file sets, as far as they are plain.
+    pub(super) fn filled_in(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for _ in 0..DEEPEST {
+            match self.filled_in_once(&text) {
+                Some(next) if next.len() <= LONGEST => text = next,
+                Some(_) | None => break,
+            }
+        }
+        text
+    }
+
+    fn filled_in_once(&self, text: &str) -> Option<String> {
+        let (mut out, mut rest, mut is_changed) = (String::new(), text, false);
+        while let Some(at) = rest.find('$').filter(|_| out.len() + rest.len() <= 2 * LONGEST) {
+            let (before, behind) = rest.split_at(at);
+            out.push_str(before);
+            if let Some((value, length)) = self.reference(behind) {
+                out.push_str(value);
+                (rest, is_changed) = (&behind[length..], true);
+            } else {
+                // `$$` is a dollar of the shell, so its second sign begins nothing.
+                let length = if behind.starts_with("$$") { 2 } else { 1 };
+                out.push_str(&behind[..length]);
+                rest = &behind[length..];
+            }
+        }
+        out.push_str(rest);
+        is_changed.then_some(out)
+    }
+
+    /// Returns what a reference at the beginning of a text stands for, and its length.
+    fn reference(&self, text: &str) -> Option<(&str, usize)> {
+        let close = match text.as_bytes().get(1)? {
+            b'(' => ')',
+            b'{' => '}',
+            _ => return None,
+        };
+        let end = text.find(close)?;
+        let inside = &text[2..end];
+        let name = inside.strip_prefix("call ").map_or(inside, |call| up_to(call, &[',']).trim());
+        Some((self.values.get(name)?.as_str(), end + 1))
     }
 
     /// Takes a line of a variable of many lines; returns the variable as long as it goes on.
@@ -114,8 +189,11 @@ impl Makefile {
             [] => first.map(String::as_str).into_iter().collect(),
             _ => targets.iter().map(String::as_str).collect(),
         };
-        let mut known = BTreeSet::new();
+        let (mut known, mut asked) = (BTreeSet::new(), BTreeSet::new());
         while let Some(target) = waiting.pop() {
+            if !asked.insert(target) {
+                continue;
+            }
             for (at, rule) in self.rules.iter().enumerate() {
                 if rule.makes(target) && known.insert(at) {
                     waiting.extend(rule.needs.iter().map(String::as_str));
@@ -188,6 +266,23 @@ fn defined(line: &str, prefix: char) -> Option<&str> {
     let name = plain.strip_prefix("define").filter(|rest| rest.starts_with([' ', '\t']))?;
     // A line that begins like a recipe is one.
     (!line.starts_with(prefix)).then(|| name.trim_end_matches(['=', ':', '?', '+', '!', ' ', '\t']).trim())
+}
+
+/// Returns what lines that set a variable make of it.
+fn value(lines: &[String]) -> Option<String> {
+    if let Some(begin) = lines.iter().rposition(|line| defined(line, '\t').is_some()) {
+        return Some(lines[begin + 1..].join("\n")).filter(|value| value.len() <= LONGEST);
+    }
+    let mut value: Option<String> = None;
+    for line in lines {
+        let Some((head, set)) = line.split_once('=') else { continue };
+        value = match (value, head.chars().next_back()) {
+            (Some(known), Some('?')) => Some(known),
+            (Some(known), Some('+')) if known.len() <= LONGEST => Some(format!("{known} {}", set.trim())),
+            (Some(_) | None, _) => Some(set.trim().to_owned()),
+        };
+    }
+    value.filter(|value| value.len() <= LONGEST)
 }
 
 /// Returns the sign with which recipes begin from here on, where a line sets another one than the tab.
@@ -263,7 +358,7 @@ fn names(text: &str) -> Vec<String> {
     let begins = text.match_indices('$').filter_map(|(at, _)| text[at + 1..].strip_prefix(['(', '{']));
     let name = |rest: &str| {
         let function = ["call ", "value "].iter().find_map(|function| rest.strip_prefix(function));
-        let rest = function.unwrap_or(rest).trim_start();
+        let rest = head(function.unwrap_or(rest).trim_start(), LONGEST_NAME);
         let end = rest.find([')', '}', ':', ' ', ',']).unwrap_or(rest.len());
         rest[..end].to_owned()
     };
@@ -367,6 +462,16 @@ mod tests {
             assert_eq!(keys.contains(&key.to_owned()), is_read, "{key}");
         }
         assert_eq!(lines("D = 1\nE = 1\nother:\n\tx\n", &["test", "D="]), ["D = 1"]);
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
+        let text = "A = 1\nA += 2\nA ?= 3\nB = $(B)$(B)\ndefine C\nx\ny\nendef\ntest: $(A)\n2:\n\tz\n";
+        let file = Makefile::parse(text);
+        assert_eq!(file.filled_in("$(A) $$(A) ${C} $(call C,1) $(D) $("), "1 2 $$(A) x\ny x\ny $(D) $(");
+        assert!(file.filled_in(&"$(B)".repeat(4000)).len() <= LONGEST);
+        let needed = file.needed(&["test".to_owned()]);
+        assert_eq!(needed.iter().map(|rule| rule.targets.join(" ")).collect::<Vec<_>>(), ["test", "2"]);
     }
 
     #[test]
