@@ -357,10 +357,15 @@ impl Follow<'_> {
         if let Some(at) = arguments.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok")) {
             self.words(&arguments[at + 1..], directory, depth);
         }
-        self.options(arguments, directory);
-        self.called(program, directory, depth);
         let name = plain_name(program);
+        self.called(program, directory, depth);
+        let only_reads = only_reads(name, arguments);
+        if !only_reads {
+            self.options(arguments, directory);
+        }
         let is_followed = match name {
+            // The program is read and not run, so it is the work.
+            _ if only_reads => false,
             // It is run within the shell, and an `exit` in it ends the whole check.
             "source" | "." => {
                 let file = arguments.first().and_then(|file| resolved(directory, file));
@@ -947,6 +952,23 @@ fn below<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
     lines.take_while(is_below).collect()
 }
 
+/// Tells whether an interpreter is told to look at a program without running it: `bash -n x.sh`, `node --check x.js`.
+fn only_reads(name: &str, arguments: &[&str]) -> bool {
+    let mut options = arguments.iter().take_while(|word| word.starts_with('-'));
+    // Options of a letter may come together, as in `-wc`, but `-Iscripts` is a letter with its value.
+    let has = |word: &str, letter: char, flags: &str| {
+        let signs = word.strip_prefix('-').unwrap_or_default();
+        signs.contains(letter) && signs.chars().all(|sign| flags.contains(sign))
+    };
+    options.any(|word| match name {
+        "fish" => matches!(*word, "-n" | "--no-execute"),
+        "node" | "nodejs" => matches!(*word, "-c" | "--check"),
+        "perl" | "ruby" => has(word, 'c', "cvwTW"),
+        "php" => matches!(*word, "-l" | "--syntax-check"),
+        _ => SHELLS.contains(&name) && has(word, 'n', "abefhkmntuvxBCHP"),
+    })
+}
+
 /// Returns the name of a program without its folder and version: `/usr/bin/python3.12` is `python`.
 pub(super) fn plain_name(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
@@ -1063,6 +1085,9 @@ mod tests {
             ("./check.sh", "check.sh conf/pytest.ini lib.sh. tools/look.py"),
             ("bash -eu check.sh < src/a.py", "check.sh conf/pytest.ini lib.sh. src/a.py tools/look.py"),
             ("sh < other.sh", "other.sh"),
+            ("bash -n other.sh; node --check x.js; ruby -wc lib.sh; php -l x.js; php x.js", "x.js"),
+            ("bash -eun other.sh; node -c x.js; bash -e other.sh", "other.sh"),
+            ("perl -Iscripts x.js", "x.js"),
             ("timeout -k 1 60 env X=1 python3 -u tools/look.py", "tools/look.py"),
             ("/usr/bin/env python3 tools/look.py", "tools/look.py"),
             ("/usr/bin/timeout --signal KILL --kill-after 5 60 sh other.sh", "other.sh"),
