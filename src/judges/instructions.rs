@@ -18,6 +18,9 @@ const DEEPEST: usize = 3;
 /// The most instructions that are looked for: a hostile Makefile has no end.
 const MOST: usize = 500;
 
+/// The most commands that are followed of a check. Each may cost the reading of a manifest.
+const MOST_COMMANDS: usize = 10_000;
+
 /// The command of a state that observes.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckCommand<'a> {
@@ -207,6 +210,7 @@ pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> In
             search,
             is_compared: false,
             products: BTreeSet::new(),
+            left: MOST_COMMANDS,
         };
         follow.shell(command.shell);
         follow.text(command.text, command.directory, 0);
@@ -226,6 +230,8 @@ struct Follow<'f> {
     is_compared: bool,
     /// Targets of the rules that are followed.
     products: BTreeSet<String>,
+    /// How many commands may still be followed.
+    left: usize,
 }
 
 impl Follow<'_> {
@@ -263,6 +269,8 @@ impl Follow<'_> {
         let mut directory = directory.to_owned();
         let all = commands(text);
         for command in &all {
+            let Some(left) = self.left.checked_sub(1) else { return };
+            self.left = left;
             // Where a word leads that holds a variable or a template is not known before the run.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
             // A `cd` to an unknown directory stays where it is: guessing another place would miss
@@ -354,8 +362,9 @@ impl Follow<'_> {
     fn run(&mut self, words: &[&str], directory: &str, depth: usize) {
         let Some((program, arguments)) = words.split_first() else { return };
         // `find -exec` runs what stands behind it.
-        if let Some(at) = arguments.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok")) {
-            self.words(&arguments[at + 1..], directory, depth);
+        let runs = |word: &&str| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir");
+        for behind in arguments.split(runs).skip(1) {
+            self.words(behind, directory, depth);
         }
         let name = plain_name(program);
         self.called(program, directory, depth);
@@ -491,7 +500,8 @@ impl Follow<'_> {
                 self.add(place, InstructionPart::Shadow);
             }
         }
-        if !is_there {
+        // Only a hostile text has modules that run modules without end.
+        if !is_there && depth <= DEEPEST {
             let behind = arguments.iter().skip_while(|word| **word != module).copied().collect::<Vec<_>>();
             // As deep as can be: a tool behind `-m` is looked up, and not followed into other
             // scripts.
@@ -1158,6 +1168,17 @@ mod tests {
             expected.sort_unstable();
             found.sort_unstable();
             assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_text_comes_to_an_end() {
+        let package = r#"{"scripts":{"a":"npm run a; npm run b","b":"npm run a"}}"#;
+        let deep = ["find -exec ", "python -m ", "env ", "timeout 1 "].map(|word| word.repeat(20_000));
+        let many = "npm run a\n".repeat(50_000);
+        for text in deep.iter().chain([&many]) {
+            let found = found(text, &[], &[("package.json", package)]);
+            assert!(found.len() < 1_000_000, "{text:.40}");
         }
     }
 
