@@ -389,6 +389,10 @@ impl Follow<'_> {
                     || self.scripts(name, arguments, directory, depth)
             }
             _ if INTERPRETERS.contains(&name) => self.interpreted(name, arguments, directory, depth),
+            // `uv run x.py` runs a file beside it, which no directory of `PATH` has.
+            _ if !program.contains('/') && extension(program) == Some("py") => {
+                self.script(program, false, directory, depth)
+            }
             "make" | "gmake" => self.make(arguments, directory, depth),
             "just" => self.recipes(&["justfile", "Justfile", ".justfile"], None, arguments, directory, depth),
             "task" => {
@@ -1084,6 +1088,7 @@ mod tests {
                 "[ \"$(sh work.sh)\" = x ]\nsh other.sh\nsh work.sh > out\ncmp out x\nx=$(sh scripts/more.sh)\n",
             ),
             ("work.sh", ""),
+            ("look.py", ""),
             ("web/Makefile", "test:\n\t./look.sh\n"),
             ("web/look.sh", ""),
             ("scripts/more.sh", ""),
@@ -1158,6 +1163,7 @@ mod tests {
             ("python -m tools.look", "tools/look.py? tools/look/__init__.py? tools/look/__main__.py?"),
             ("find . -name '*.sh' -exec sh other.sh {} +", "other.sh"),
             ("uv run ./check", "check"),
+            ("uv run look.py src/a.py", "look.py .venv/bin/look.py="),
             ("$X/check.sh; /usr/bin/check; ~/check.sh", ""),
         ] {
             let mut expected: Vec<&str> = expected.split(' ').filter(|word| !word.is_empty()).collect();
