@@ -116,9 +116,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::SubLoopDone(perform(request, around, world).await?)
             }
             Next::Prompt(request) => {
-                // Whatever programs appear from here on, the agent may have put there.
-                world.doubt();
-                world.sandbox.has_prompted = true;
+                world.lets_an_agent_work();
                 let (seen, usage) = agent::perform(request, world).await;
                 Input::PromptDone(seen, usage)
             }
@@ -248,6 +246,13 @@ impl World {
     /// Returns how long the run has taken, without the pauses between its parts.
     fn elapsed(&self) -> Duration {
         self.before + self.clock.elapsed()
+    }
+
+    /// Remembers that an agent is about to work: whatever programs appear from here on, it may have put there, and what a
+    /// command runs, it may have written.
+    pub(super) fn lets_an_agent_work(&mut self) {
+        self.doubt();
+        self.sandbox.has_prompted = true;
     }
 
     /// Remembers that a check has looked, or an agent is about to work, if it is the first time.

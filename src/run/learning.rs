@@ -75,6 +75,7 @@ pub(super) async fn perform(request: &LearningRequest, world: &mut World) -> (Ob
                     return (seen, spent);
                 }
             };
+            world.lets_an_agent_work();
             let (seen, usage) = agent::perform(&question(request, &shown, budget), world).await;
             spent.add(&usage);
             dearest.raise_to(&usage);

@@ -222,3 +222,27 @@ fn who_only_looks_finds_a_tree_that_cannot_be_written() {
         assert_eq!(git(&project, &[&safe[..], &["for-each-ref"]].concat()), before);
     }
 }
+
+/// A host whose agent writes down that it has found something out.
+const LEARNER: &str = r#"#!/bin/bash
+[ "$1" = --version ] && { echo "9.9 (fake)"; exit 0; }
+[ "$1" = login ] && exit 0
+cat > /dev/null; mkdir -p .ll/learning-tests; printf -- '---\nstatus: proven\n---\n' > .ll/learning-tests/some-api.md
+echo '{"type":"result","subtype":"success","is_error":false,"result":"it is proven","usage":{"input_tokens":1,"output_tokens":1}}'
+"#;
+
+#[test]
+fn a_command_behind_an_agent_that_learns_is_confined_like_one_behind_a_prompt() {
+    for who in possible().into_iter().filter(|who| *who == As::Somebody) {
+        let text = "name: main\ndescription: one look\ninitial: know\nbudget: {llm_calls: 1}\nstates:\n  \
+                    know: {type: learning, learning: {targets_csv: Some API, max_retries_expr: '1'}, on_yes: work, \
+                    on_blocked: stuck}\n  work: {action: 'true', on_yes: done, on_no: stuck}\n  done: {terminal: true}\n  \
+                    stuck: {terminal: true, outcome: blocked}\n";
+        let project = fake_host::found(project(text));
+        fake_host::program(&project, "bin/claude", LEARNER);
+        give_away(&project);
+        let flags = ["run", "main", "--ci=plain", "--llm", "--yes", "--host", "claude", "--broker", "off"];
+        let ran = run_as(project.command(&flags), who).code(0);
+        assert_eq!(confined(&project).len(), 2, "{}", ran.all());
+    }
+}
