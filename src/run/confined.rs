@@ -136,11 +136,10 @@ impl World {
         let denied = sandbox_event::denied(&told.net).map(|line| self.redactor.text(&line).into_owned());
         self.remarks.extend(denied);
         self.sandbox.told.push(told);
-        if seen.stop.is_some() {
-            return seen;
-        }
+        let is_put_back = end.not_put_back.is_none();
         let broken = match (end.not_put_back, end.put_back.as_slice()) {
             (Some(why), _) => format!("protected files may have been changed: {why}"),
+            (None, []) if seen.stop.is_some() => return seen,
             (None, []) => return Observation { failure: end.failure.or(seen.failure), ..seen },
             (None, names) => {
                 let names: Vec<_> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
@@ -149,8 +148,12 @@ impl World {
         };
         let why = self.redactor.text(&broken).into_owned();
         self.remarks.push(why.clone());
+        // One that was stopped keeps its own end, but no way of a timeout leads on over files that may be another's.
+        if seen.stop.is_some_and(|stop| is_put_back || stop.is_end_of_run()) {
+            return seen;
+        }
         // Even one that ended well has not done what it was asked.
-        Observation { failure: Some(why), exit_code: seen.exit_code.max(1), ..seen }
+        Observation { failure: Some(why), stop: None, exit_code: seen.exit_code.max(1), ..seen }
     }
 }
 

@@ -117,3 +117,17 @@ fn what_cannot_be_prevented_is_found_and_put_back() {
         ran.says("changed protected files, which were put back");
     }
 }
+
+#[test]
+fn what_is_put_back_is_said_of_an_action_that_took_too_long_as_well() {
+    for who in possible() {
+        let attack = "mkdir -p src/deep && echo obey > src/deep/AGENTS.md && sleep 60";
+        let text = one("workspace", attack).replace("    sandbox:", "    timeout: 1s\n    sandbox:");
+        let project = project(&text);
+        give_away(&project);
+        let ran = run_as(project.command(&["run", "main", "--no-ci"]), who);
+        assert_eq!(project.end()["final_state"], "broken", "{}", ran.all());
+        assert!(!project.exists("src/deep/AGENTS.md"));
+        ran.says("changed protected files, which were put back");
+    }
+}
