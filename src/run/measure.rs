@@ -440,7 +440,9 @@ impl Measurer<'_> {
 
     /// Makes the tree on which the run began once more, which no commit has where files differed from it.
     async fn make(&mut self, own: &OwnIndex, top: &Path, start: &KnownStart) -> Result<(), LookError> {
-        let lines: Vec<u8> = start.entries.iter().filter_map(index_line).flatten().collect();
+        let digits = start.ids.commit.as_str().len();
+        let lines = start.entries.iter().filter_map(|entry| index_line(entry, digits));
+        let lines: Vec<u8> = lines.flatten().collect();
         if lines.is_empty() {
             return Ok(());
         }
@@ -602,17 +604,31 @@ fn unless_moved(start: &KnownStart, look: &Look) -> Result<(), LookError> {
     }
 }
 
-/// Returns the line for `git update-index -z --index-info` that makes an entry.
-fn index_line(entry: &TreeEntry) -> Option<Vec<u8>> {
+/// Returns the line for `git update-index -z --index-info` that makes an entry, where ids have so many digits.
+fn index_line(entry: &TreeEntry, digits: usize) -> Option<Vec<u8>> {
     let path = gitpath::to_bytes(&entry.path);
     if path.contains(&0) {
         return None;
     }
     let head = match &entry.content {
-        EntryContent::Gone => format!("0 {}\t", "0".repeat(40)),
+        EntryContent::Gone => format!("0 {}\t", "0".repeat(digits)),
         EntryContent::Object { mode, id } => format!("{} {id}\t", mode.word()),
         // A digest is of what no index can hold.
         EntryContent::Digest(_) => return None,
     };
     Some([head.as_bytes(), &path, b"\0"].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_gone_has_an_id_as_long_as_the_others() {
+        let gone = TreeEntry { path: "a b".to_owned(), tracked: true, content: EntryContent::Gone };
+        for digits in [40, 64] {
+            let expected = format!("0 {}\ta b\0", "0".repeat(digits));
+            assert_eq!(index_line(&gone, digits).unwrap(), expected.into_bytes());
+        }
+    }
 }
