@@ -18,7 +18,9 @@ use super::world::World;
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::evaluate::observation::Observation;
+use crate::files::replace::replace;
 use crate::git::call::Call;
+use crate::git::error::GitError;
 use crate::git::in_run::GitCalls;
 use crate::process::clock::Clock;
 use crate::process::signal::Cancel;
@@ -292,7 +294,7 @@ impl Commits {
     async fn look(mut git: GitCalls, top: &Path) -> Result<Self, LookError> {
         let index = line(&git.run(top, &Call::new("rev-parse").with(&["--git-path", "index"])).await?);
         let index = top.join(OsStr::from_bytes(&index));
-        let (branch, head) = stand(&mut git, top).await;
+        let (branch, head) = stand(&mut git, top).await?;
         let staged = staged(&mut git, top).await?;
         let bytes = crate::files::read::bytes(&index, u64::MAX).ok();
         // Other working trees have branches of their own, which are not this run's to put back.
@@ -313,7 +315,7 @@ impl Commits {
         }
         let (git, top) = (&mut self.git, &self.top);
         git.clock = Clock::start();
-        let (branch, head) = stand(git, top).await;
+        let (branch, head) = stand(git, top).await?;
         let has_moved = (&branch, &head) != (&self.branch, &self.head);
         if has_moved {
             // Moved first, or the branch that is set below would be another one.
@@ -333,7 +335,8 @@ impl Commits {
         }
         if has_moved || staged(git, top).await? != self.staged {
             let written = match &self.bytes {
-                Some(bytes) => fs_err::write(&self.index, bytes),
+                // As a whole, since the run may be killed at any moment.
+                Some(bytes) => replace(&self.index, bytes),
                 None => fs_err::remove_file(&self.index),
             };
             written?;
@@ -404,14 +407,24 @@ async fn seen(git: &mut GitCalls, trees: &WorkingTrees, world: &World) -> Result
 }
 
 /// Returns the branch and the commit that are checked out.
-async fn stand(git: &mut GitCalls, top: &Path) -> (Option<String>, Option<ObjectId>) {
-    let branch = git.run(top, &Call::new("symbolic-ref").with(&["--quiet"]).revision("HEAD")).await;
-    let branch = branch.ok().and_then(|branch| String::from_utf8(line(&branch)).ok());
-    let head = git.run(top, &Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD")).await;
-    let head = head.ok().and_then(|head| {
-        ObjectId::parse(String::from_utf8_lossy(&head).lines().last().unwrap_or("").trim()).ok()
-    });
-    (branch, head)
+async fn stand(git: &mut GitCalls, top: &Path) -> Result<(Option<String>, Option<ObjectId>), LookError> {
+    let branch = Call::new("symbolic-ref").with(&["--quiet"]).revision("HEAD");
+    let branch = unless_none(git.run(top, &branch).await)?;
+    let branch = branch.and_then(|branch| String::from_utf8(line(&branch)).ok());
+    let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD");
+    let head = unless_none(git.run(top, &head).await)?;
+    let head =
+        head.map(|head| ObjectId::parse(String::from_utf8_lossy(&head).lines().last().unwrap_or("").trim()));
+    Ok((branch, head.transpose()?))
+}
+
+/// Tells that there is nothing from that it is not known: a quiet question has a code of its own for the one.
+fn unless_none(printed: Result<Vec<u8>, GitError>) -> Result<Option<Vec<u8>>, LookError> {
+    match printed {
+        Ok(printed) => Ok(Some(printed)),
+        Err(error) if error.is_of_no_object() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn staged(git: &mut GitCalls, top: &Path) -> Result<Vec<u8>, LookError> {
@@ -481,4 +494,34 @@ fn failed(call: Observation, why: &str) -> Observation {
 fn say(what: &str, world: &mut World) {
     let what = world.redactor.text(what).into_owned();
     world.remarks.push(what);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_does_not_say_is_not_taken_for_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let stand_with = |path: &str| {
+            let env = [("PATH", path), ("HOME", "/nonexistent")];
+            let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let (_ask, cancel) = Cancel::channel();
+            let mut git = GitCalls::new(env.into(), cancel, LIMIT);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(stand(&mut git, directory.path()))
+        };
+        let git = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            command.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+            assert!(command.current_dir(directory.path()).status().unwrap().success());
+        };
+        let usual = "/usr/local/bin:/usr/bin:/bin";
+        git(&["init", "-q", "-b", "main"]);
+        assert_eq!(stand_with(usual).unwrap(), (Some("refs/heads/main".to_owned()), None));
+        git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&["switch", "-q", "--detach"]);
+        assert!(matches!(stand_with(usual).unwrap(), (None, Some(_))));
+        assert!(stand_with("/nonexistent").is_err());
+    }
 }
