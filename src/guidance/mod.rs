@@ -85,35 +85,40 @@ impl Guidance {
 
     fn learn(&mut self, texts: &dyn Texts, above: &str) {
         let commands = format!("{above}{COMMANDS}");
+        let mut in_folders = Vec::new();
         for path in texts.below(&commands) {
             let below = path.strip_prefix(&commands).map(|below| below.trim_start_matches('/'));
             let Some(stem) = below.and_then(|below| below.strip_suffix(".md")) else { continue };
-            // A command in a folder is called with or without that.
-            let whole = stem.replace('/', ":");
-            let last = stem.rsplit('/').next().unwrap_or(stem).to_owned();
-            self.know(texts, &path, [whole, last]);
+            let Some(file) = self.read_command(texts, &path) else { continue };
+            if let Some((_, last)) = stem.rsplit_once('/') {
+                in_folders.push((last.to_owned(), file.clone()));
+            }
+            self.commands.entry(stem.replace('/', ":")).or_insert(file);
+        }
+        // A command in a folder is called with or without that, but one of this very name comes first.
+        for (name, file) in in_folders {
+            self.commands.entry(name).or_insert(file);
         }
         let skills = format!("{above}{SKILLS}");
         for path in texts.below(&skills) {
             let below = path.strip_prefix(&skills).map(|below| below.trim_start_matches('/'));
             let name = below.and_then(|below| below.strip_suffix("/SKILL.md"));
-            if let Some(name) = name.filter(|name| !name.contains('/')) {
-                self.know(texts, &path, [name.to_owned(), name.to_owned()]);
+            if let Some(name) = name.filter(|name| !name.contains('/'))
+                && let Some(file) = self.read_command(texts, &path)
+            {
+                self.commands.entry(name.to_owned()).or_insert(file);
             }
         }
     }
 
-    fn know(&mut self, texts: &dyn Texts, path: &str, names: [String; 2]) {
+    /// Reads a command with the files that it includes; none where there are too many, or where it cannot be read.
+    fn read_command(&mut self, texts: &dyn Texts, path: &str) -> Option<GuidanceFile> {
         if self.commands.len() >= MOST_COMMANDS {
-            return;
+            return None;
         }
-        let Some(text) = self.text(texts, path) else { return };
+        let text = self.text(texts, path)?;
         let files = include::with_included(texts, path, repository_command::body(&text));
-        let text = include::joined(&files);
-        for name in names {
-            let file = GuidanceFile { path: path.to_owned(), text: cut(&text) };
-            self.commands.entry(name).or_insert(file);
-        }
+        Some(GuidanceFile { path: path.to_owned(), text: cut(&include::joined(&files)) })
     }
 
     /// Tells whether the repository has commands of its own.
@@ -229,6 +234,16 @@ mod tests {
         ");
         assert_snapshot!(guidance.prompt("/tidy", false).text, @"Tidy up.");
         assert_eq!(guidance.command("/fixit x").unwrap().path, ".claude/commands/fixit.md");
+    }
+
+    #[test]
+    fn a_command_of_this_very_name_comes_before_one_in_a_folder() {
+        let mut files = repository();
+        files.insert(".claude/commands/a/fixit.md", "Another one.\n");
+        let guidance = Guidance::read(&files, "");
+        assert_eq!(guidance.command("/fixit").unwrap().path, ".claude/commands/fixit.md");
+        assert_eq!(guidance.command("/a:fixit").unwrap().path, ".claude/commands/a/fixit.md");
+        assert_eq!(guidance.command("/check").unwrap().path, ".claude/commands/ll/check.md");
     }
 
     #[test]
