@@ -230,6 +230,13 @@ pub(super) fn changed_at(path: &str, top: &Path) -> Option<FileTime> {
     place(top, path).symlink_metadata().ok().map(|metadata| FileTime::of(&metadata))
 }
 
+/// Returns when the program was changed to which a link of the tree leads out of it; nothing where it leads to none.
+pub(super) fn outside_changed_at(path: &str, top: &Path) -> Option<FileTime> {
+    let link = place(top, path);
+    let target = link.canonicalize().ok().filter(|target| link.is_symlink() && !target.starts_with(top))?;
+    target.metadata().ok().map(|metadata| FileTime::of(&metadata))
+}
+
 /// Tells what stands outside of the tree: a program, by its path alone.
 pub(super) fn outside(path: &str) -> At {
     // Followed, since a program outside is what runs, whatever names lead to it.
@@ -298,5 +305,31 @@ impl FileOnDisk {
             )),
         };
         Ok(Some(Self { file: KeptFile { mode, sha256: hex(&digest) }, bytes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_out_of_the_tree_has_the_time_of_what_it_leads_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let outside = directory.path().canonicalize().unwrap();
+        let top = outside.join("top");
+        std::fs::create_dir(&top).unwrap();
+        for file in [outside.join("python3"), top.join("inside")] {
+            std::fs::write(file, "").unwrap();
+        }
+        symlink("../python3", top.join("python")).unwrap();
+        symlink("inside", top.join("other")).unwrap();
+        symlink("nowhere", top.join("gone")).unwrap();
+        let changed = FileTime::of(&outside.join("python3").metadata().unwrap());
+        assert_eq!(outside_changed_at("python", &top), Some(changed));
+        for path in ["other", "gone", "inside", "none"] {
+            assert_eq!(outside_changed_at(path, &top), None, "{path}");
+        }
     }
 }

@@ -20,6 +20,9 @@ const LONGEST: u64 = 16 * read::MIB;
 /// Packages of an environment whose lists are read.
 const MOST_PACKAGES: usize = 2000;
 
+/// How the names of interpreters of Python begin.
+const INTERPRETERS: [&str; 3] = ["python", "pypy", "graalpy"];
+
 /// What package managers of JavaScript leave beside what they installed.
 const STATES: [&str; 5] =
     [".package-lock.json", ".yarn-integrity", ".yarn-state.yml", ".modules.yaml", ".bun-tag"];
@@ -42,10 +45,13 @@ pub(super) fn is_known_to_a_package(path: &str, top: &Path) -> bool {
 
 /// `RECORD` of a package names its programs with their digests: `../../../bin/NAME,sha256=DIGEST,SIZE`.
 fn of_python(program: &Path, folder: &Path, name: &str) -> Option<()> {
-    // An interpreter is a link to the one of the machine.
+    // An interpreter is a link to the one of the machine, and not to `/bin/true`.
     if name.starts_with("python") && program.is_symlink() {
         let target = program.canonicalize().ok()?;
-        return (!target.starts_with(folder.parent()?.parent()?.canonicalize().ok()?)).then_some(());
+        let is_inside = target.starts_with(folder.parent()?.parent()?.canonicalize().ok()?);
+        let name = target.file_name()?.to_string_lossy().to_lowercase();
+        let is_interpreter = INTERPRETERS.iter().any(|begin| name.starts_with(begin));
+        return (is_interpreter && !is_inside).then_some(());
     }
     // pip writes scripts as files; a link was made by somebody else.
     if program.is_symlink() {
@@ -139,6 +145,8 @@ mod tests {
         assert!(is_known_to_a_package(".venv/bin/python", top));
         symlink("pytest", top.join(".venv/bin/python3")).unwrap();
         assert!(!is_known_to_a_package(".venv/bin/python3", top));
+        symlink("/bin/true", top.join(".venv/bin/python3.12")).unwrap();
+        assert!(!is_known_to_a_package(".venv/bin/python3.12", top));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::base::object::ObjectId;
 use crate::engine::changes::{FileMode, IgnoredFile, KeptFile, KnownStart, TreeIds};
 use crate::engine::request::{AsideRequest, JudgingRequest, ObservingCommand};
 use crate::files::aside::{self, Placed};
+use crate::files::file_time::FileTime;
 use crate::files::read::MIB;
 use crate::git::call::Call;
 use crate::git::runner::Git;
@@ -202,11 +203,14 @@ impl Tree for JudgedEnd<'_> {
     }
 
     fn is_installed(&self, path: &str) -> bool {
-        let changed = ignored::changed_at(path, self.top);
-        let came_later = |doubt| changed.is_some_and(|changed| changed >= doubt);
+        let came_later = |changed: Option<FileTime>| {
+            changed.zip(self.moments.first_doubt).is_some_and(|(at, doubt)| at >= doubt)
+        };
         // Without a check that has looked, there is nothing that a fix could have known to please.
-        let was_there = !self.moments.first_doubt.is_some_and(came_later);
-        was_there || is_known_to_a_package(path, self.top)
+        let was_there = !came_later(ignored::changed_at(path, self.top));
+        // A link to an interpreter says nothing of one that was made outside of the tree since.
+        let is_made_outside = || came_later(ignored::outside_changed_at(path, self.top));
+        was_there || (is_known_to_a_package(path, self.top) && !is_made_outside())
     }
 
     fn seen(&self) -> Vec<String> {
