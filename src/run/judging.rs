@@ -34,6 +34,12 @@ type ListedFiles = BTreeMap<String, (FileMode, ObjectId)>;
 const MOST_AHEAD: u64 = 256 * MIB;
 const LONGEST_AHEAD: u64 = MIB;
 
+/// The longest file whose content is compared; of a longer one it is known only that it is another. A run may change gigabytes.
+const LONGEST_COMPARED: u64 = 16 * MIB;
+
+/// What no text begins with.
+const NO_TEXT: u8 = 0xff;
+
 /// A tree of git, whose files are read as they are asked for.
 struct GitTree {
     git: Git,
@@ -41,11 +47,14 @@ struct GitTree {
     /// Its files, listed when the first is asked for; none where they cannot be.
     files: OnceCell<Option<ListedFiles>>,
     read: RefCell<BTreeMap<String, At>>,
+    /// The longest file whose content is read.
+    longest: u64,
 }
 
 impl GitTree {
-    fn new(git: &Git, tree: &ObjectId) -> Self {
-        Self { git: git.clone(), tree: tree.clone(), files: OnceCell::new(), read: RefCell::default() }
+    fn new(git: &Git, tree: &ObjectId, longest: u64) -> Self {
+        let (files, read) = (OnceCell::new(), RefCell::default());
+        Self { git: git.clone(), tree: tree.clone(), files, read, longest }
     }
 
     fn listed(&self) -> Option<ListedFiles> {
@@ -115,11 +124,23 @@ impl GitTree {
         };
         let bytes = match mode {
             FileMode::Repository => Ok(id.as_str().as_bytes().to_vec()),
+            FileMode::File | FileMode::Executable | FileMode::Link if self.is_too_long(&id) => {
+                Ok([&[NO_TEXT][..], id.as_str().as_bytes()].concat())
+            }
             FileMode::File | FileMode::Executable | FileMode::Link => {
                 self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[])
             }
         };
         bytes.map_or(At::Unreadable, |bytes| At::File(FileAt { mode, bytes, is_ignored: false }))
+    }
+
+    /// Tells whether a file is longer than is read.
+    fn is_too_long(&self, id: &ObjectId) -> bool {
+        let size = || {
+            let printed = self.git.bytes(&Call::new("cat-file").with(&["-s"]).id(id), &[]).ok()?;
+            String::from_utf8_lossy(&printed).trim().parse::<u64>().ok()
+        };
+        self.longest < u64::MAX && size().is_some_and(|size| size > self.longest)
     }
 }
 
@@ -156,9 +177,9 @@ struct JudgedStart<'a> {
 }
 
 impl<'a> JudgedStart<'a> {
-    fn new(git: &Git, tree: &ObjectId, ignored: &'a [IgnoredFile], files: &RunFiles) -> Self {
+    fn new(git: GitTree, ignored: &'a [IgnoredFile], files: &RunFiles) -> Self {
         let ignored = ignored.iter().map(|file| (file.path.as_str(), file.found.as_ref())).collect();
-        Self { git: GitTree::new(git, tree), ignored, store: store(files) }
+        Self { git, ignored, store: store(files) }
     }
 }
 
@@ -375,9 +396,9 @@ pub(super) fn judged(
     let touched = changes.touched.into_iter().filter(|path| !is_made_of_its_source(path));
     let mut paths: BTreeSet<String> = touched.collect();
     let (ids, ignored) = (&changes.start.ids, changes.start.ignored.as_slice());
-    let start = JudgedStart::new(git, &ids.tree, ignored, files);
-    let end =
-        JudgedEnd { git: GitTree::new(git, &changes.end.tree), top: place.top, moments: changes.moments };
+    let tree = |tree: &ObjectId| GitTree::new(git, tree, LONGEST_COMPARED);
+    let start = JudgedStart::new(tree(&ids.tree), ignored, files);
+    let end = JudgedEnd { git: tree(&changes.end.tree), top: place.top, moments: changes.moments };
     // What the scope holds is in the trees.
     let is_seen = |path: &String| {
         !paths.contains(path)
@@ -412,7 +433,7 @@ pub(super) fn set_aside(
     files: &RunFiles,
 ) -> Result<(), LookError> {
     let TreeIds { tree, .. } = &request.start;
-    let start = JudgedStart::new(git, tree, &request.ignored, files);
+    let start = JudgedStart::new(GitTree::new(git, tree, u64::MAX), &request.ignored, files);
     let mut all = Vec::new();
     for path in &request.put_back {
         let content = match start.at(path) {
@@ -444,4 +465,39 @@ pub(super) fn set_aside(
         return Err(LookError::unfit(format!("`{}` was edited while checks were made once more", edited[0])));
     }
     Ok(aside::put_aside(&directory, top, &all)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_long_is_known_by_its_id_and_is_no_text() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), "0123456789").unwrap();
+        let git = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            command.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+            let output = command.current_dir(directory.path()).output().unwrap();
+            assert!(output.status.success(), "{arguments:?}");
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        git(&["init", "-q"]);
+        git(&["add", "a"]);
+        let tree = ObjectId::parse(&git(&["write-tree"])).unwrap();
+        let blob = git(&["rev-parse", ":a"]);
+        let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/nonexistent")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let runner = Git::new(directory.path(), env.into());
+        let bytes = |longest: u64| {
+            let At::File(file) = GitTree::new(&runner, &tree, longest).at("a") else {
+                panic!("it is not read")
+            };
+            file.bytes
+        };
+        assert_eq!(bytes(u64::MAX), b"0123456789");
+        assert_eq!(bytes(10), b"0123456789");
+        let known = bytes(9);
+        assert!(std::str::from_utf8(&known).is_err() && known[1..] == *blob.as_bytes());
+    }
 }
