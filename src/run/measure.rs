@@ -354,7 +354,8 @@ impl Measurer<'_> {
         let place = JudgingPlace { top: &found.top, inside: &inside, env };
         let mut paths = ignored::by_name(untracked, &found.top);
         paths.extend(judging::programs(request, &place));
-        paths.retain(|path| !found.holds(path));
+        let held = found.held(&paths);
+        paths.retain(|path| !held.contains(path));
         Ok(ignored::kept(&paths, &found.top, &judging::store(self.files))?)
     }
 

@@ -1,6 +1,6 @@
 //! Looks at a working tree: which files differ from the commit, and which tree they are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -97,11 +97,14 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Tells whether a file is in the tree.
-    pub(super) fn holds(&self, path: &str) -> bool {
-        let bytes = gitpath::to_bytes(path);
-        self.entries.iter().any(|entry| entry.path == path)
-            || tracked_files::read(&self.tracked).any(|file| file.path == bytes)
+    /// Returns which of some files are in the tree.
+    pub(super) fn held(&self, paths: &BTreeSet<String>) -> BTreeSet<String> {
+        let by_bytes: BTreeMap<Vec<u8>, &String> =
+            paths.iter().map(|path| (gitpath::to_bytes(path), path)).collect();
+        // The list of git is read once for all of them, as it may be long.
+        let tracked = tracked_files::read(&self.tracked).filter_map(|file| by_bytes.get(file.path).copied());
+        let others = self.entries.iter().map(|entry| &entry.path).filter(|path| paths.contains(*path));
+        tracked.chain(others).cloned().collect()
     }
 }
 
