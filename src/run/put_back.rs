@@ -376,12 +376,13 @@ async fn restore(git: &mut GitCalls, top: &Path, before: &References) -> Result<
         git.run(top, &call).await?;
     }
     let now = references(git, top).await?;
+    // The new ones go first, since `a/b` stands in the way of `a`.
+    for name in now.keys().filter(|name| *name != STASH && !before.contains_key(*name)) {
+        git.run(top, &Call::new("update-ref").with(&["-d"]).named(name, "")).await?;
+    }
     let is_there = |name: &str, id: &ObjectId| now.get(name) == Some(id);
     for (name, id) in before.iter().filter(|(name, id)| *name != STASH && !is_there(name, id)) {
         git.run(top, &Call::new("update-ref").named(name, "").id(id)).await?;
-    }
-    for name in now.keys().filter(|name| *name != STASH && !before.contains_key(*name)) {
-        git.run(top, &Call::new("update-ref").with(&["-d"]).named(name, "")).await?;
     }
     Ok(())
 }
@@ -498,30 +499,65 @@ fn say(what: &str, world: &mut World) {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
+
+    /// A repository, and calls of git in it as a run makes them.
+    struct WatchedRepository(TempDir);
+
+    impl WatchedRepository {
+        fn new() -> Self {
+            let this = Self(tempfile::tempdir().unwrap());
+            this.git(&["init", "-q", "-b", "main"]);
+            this
+        }
+
+        fn git(&self, arguments: &[&str]) {
+            let mut command = std::process::Command::new("git");
+            command.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+            assert!(command.current_dir(self.0.path()).status().unwrap().success(), "{arguments:?}");
+        }
+
+        fn stand(&self, path: &str) -> Result<(Option<String>, Option<ObjectId>), LookError> {
+            runtime().block_on(stand(&mut calls_with(path), self.0.path()))
+        }
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    /// Calls of the git that is found in these directories.
+    fn calls_with(path: &str) -> GitCalls {
+        let env = [("PATH", path), ("HOME", "/nonexistent")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let (_ask, cancel) = Cancel::channel();
+        GitCalls::new(env.into(), cancel, LIMIT)
+    }
+
+    const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
 
     #[test]
     fn what_git_does_not_say_is_not_taken_for_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let stand_with = |path: &str| {
-            let env = [("PATH", path), ("HOME", "/nonexistent")];
-            let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let (_ask, cancel) = Cancel::channel();
-            let mut git = GitCalls::new(env.into(), cancel, LIMIT);
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(stand(&mut git, directory.path()))
-        };
-        let git = |arguments: &[&str]| {
-            let mut command = std::process::Command::new("git");
-            command.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
-            assert!(command.current_dir(directory.path()).status().unwrap().success());
-        };
-        let usual = "/usr/local/bin:/usr/bin:/bin";
-        git(&["init", "-q", "-b", "main"]);
-        assert_eq!(stand_with(usual).unwrap(), (Some("refs/heads/main".to_owned()), None));
-        git(&["commit", "-q", "--allow-empty", "-m", "one"]);
-        git(&["switch", "-q", "--detach"]);
-        assert!(matches!(stand_with(usual).unwrap(), (None, Some(_))));
-        assert!(stand_with("/nonexistent").is_err());
+        let repository = WatchedRepository::new();
+        assert_eq!(repository.stand(USUAL).unwrap(), (Some("refs/heads/main".to_owned()), None));
+        repository.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        repository.git(&["switch", "-q", "--detach"]);
+        assert!(matches!(repository.stand(USUAL).unwrap(), (None, Some(_))));
+        assert!(repository.stand("/nonexistent").is_err());
+    }
+
+    #[test]
+    fn a_branch_is_put_back_where_another_stands_in_its_way() {
+        let repository = WatchedRepository::new();
+        repository.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        repository.git(&["branch", "side"]);
+        let (mut git, top) = (calls_with(USUAL), repository.0.path());
+        let before = runtime().block_on(references(&mut git, top)).unwrap();
+        repository.git(&["branch", "-q", "-D", "side"]);
+        repository.git(&["branch", "side/more"]);
+        runtime().block_on(restore(&mut git, top, &before)).unwrap();
+        assert_eq!(runtime().block_on(references(&mut git, top)).unwrap(), before);
     }
 }
