@@ -276,7 +276,7 @@ impl Follow<'_> {
             // A `cd` to an unknown directory stays where it is: guessing another place would miss
             // everything below.
             if let ["cd" | "pushd", to] = words[..] {
-                directory = resolved(&directory, to).unwrap_or(directory);
+                directory = entered(&directory, to).unwrap_or(directory);
                 continue;
             }
             let around = std::mem::replace(&mut self.is_compared, is_compared(command, &all, text));
@@ -522,10 +522,10 @@ impl Follow<'_> {
                 "-f" | "--file" | "--makefile" => file = words.next().map(str::to_owned),
                 _ if are_flags_before(word, 'f') => file = words.next().map(str::to_owned),
                 "-C" | "--directory" => {
-                    directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
+                    directory = words.next().and_then(|to| entered(&directory, to)).unwrap_or(directory);
                 }
                 _ if are_flags_before(word, 'C') => {
-                    directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
+                    directory = words.next().and_then(|to| entered(&directory, to)).unwrap_or(directory);
                 }
                 // `-j 4`, but also `-j` alone with a target behind it.
                 "-j" | "-l" => drop(words.next_if(|next| next.starts_with(|c: char| c.is_ascii_digit()))),
@@ -534,7 +534,7 @@ impl Follow<'_> {
                     if let Some(name) = value_within(word, &["-f", "--file", "--makefile"]) {
                         file = Some(name.to_owned());
                     } else if let Some(to) = value_within(word, &["-C", "--directory"]) {
-                        directory = resolved(&directory, to).unwrap_or(directory);
+                        directory = entered(&directory, to).unwrap_or(directory);
                     }
                 }
                 _ if word.contains('=') || word == "\0" => {}
@@ -657,7 +657,7 @@ impl Follow<'_> {
         while let Some(word) = words.next() {
             match word {
                 "--prefix" | "-C" | "--cwd" | "--dir" => {
-                    directory = words.next().and_then(|to| resolved(&directory, to)).unwrap_or(directory);
+                    directory = words.next().and_then(|to| entered(&directory, to)).unwrap_or(directory);
                 }
                 // For pnpm the root of the workspace, without a word behind it.
                 "-w" if manager != "npm" => {}
@@ -669,7 +669,7 @@ impl Follow<'_> {
                 "run" | "run-script" => {}
                 _ if word.starts_with('-') => {
                     if let Some(to) = value_within(word, &["--prefix", "-C", "--cwd", "--dir"]) {
-                        directory = resolved(&directory, to).unwrap_or(directory);
+                        directory = entered(&directory, to).unwrap_or(directory);
                     } else if let Some(to) = value_within(word, &["-w", "--workspace", "-F", "--filter"]) {
                         let to = to.trim_start_matches('=');
                         directory = self.package(&directory, to).unwrap_or(directory);
@@ -703,7 +703,7 @@ impl Follow<'_> {
 
     /// Returns the directory of a package that is named by its path; one that is named by its name is not looked for.
     fn package(&self, directory: &str, path: &str) -> Option<String> {
-        let package = resolved(directory, path)?;
+        let package = entered(directory, path)?;
         self.tree.file(&joined(&package, "package.json")).map(|_| package)
     }
 
@@ -996,8 +996,15 @@ fn joined(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Returns a path from the root of the repository, of one that is read in a directory; none for one that leads out of it.
+/// Returns a path from the root of the repository, of one that is read in a directory; none for one that leads out of it, and
+/// for the root itself, which is no file.
 pub(super) fn resolved(directory: &str, path: &str) -> Option<String> {
+    entered(directory, path).filter(|path| !path.is_empty())
+}
+
+/// Returns the directory to which a path leads from another one, from the root of the repository, which is empty; none for one
+/// that leads out of it.
+fn entered(directory: &str, path: &str) -> Option<String> {
     if path.starts_with(['/', '~', '-']) || path.is_empty() || path.contains(['\0', '$', '*']) {
         // What leads out of the repository is not the run's to change. With a variable in it,
         // it may lead anywhere.
@@ -1011,7 +1018,7 @@ pub(super) fn resolved(directory: &str, path: &str) -> Option<String> {
             _ => parts.push(part),
         }
     }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    Some(parts.join("/"))
 }
 
 #[cfg(test)]
@@ -1114,6 +1121,8 @@ mod tests {
             ("sh look.sh | tail", "look.sh other.sh scripts/more.sh"),
             ("[ \"$(sh work.sh)\" = x ]", ""),
             ("cd sub; ../other.sh", "other.sh"),
+            ("cd sub; cd ..; ./other.sh", "other.sh"),
+            ("cd sub; make -C .. unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
             ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
             ("make -j 2 unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
             (
@@ -1215,5 +1224,7 @@ mod tests {
         assert_eq!(resolved("", "../c"), None);
         assert_eq!(resolved("a", "/c"), None);
         assert_eq!(resolved("", "."), None);
+        assert_eq!(entered("a", "..").as_deref(), Some(""));
+        assert_eq!(entered("a", "../.."), None);
     }
 }
