@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::compared::is_compared;
 use super::judge_catalog::CATALOG;
 use super::makefile::{self, Makefile};
+use super::own_folder::{self, FROM_ROOT};
 use super::tree::{Tree, extension};
 use crate::base::text::{after_last, first_line};
 use crate::shell::command::{SimpleCommand, commands};
@@ -408,7 +409,9 @@ impl Follow<'_> {
             _ => false,
         };
         if !is_followed {
-            let leaf = std::iter::once(name).chain(arguments.iter().copied());
+            // Where a script lies is known to it alone.
+            let known = arguments.iter().map(|word| if word.starts_with(FROM_ROOT) { "\0" } else { *word });
+            let leaf = std::iter::once(name).chain(known);
             self.found.leaves.push((self.command.state.to_owned(), leaf.map(str::to_owned).collect()));
         }
     }
@@ -453,7 +456,7 @@ impl Follow<'_> {
         // Without a first line that says otherwise, the shell reads a program itself.
         let is_named = !shebang.starts_with("#!") || shebang[2..].split_whitespace().any(is_of_shell);
         if is_shell && is_named {
-            self.text(&text, directory, depth + 1);
+            self.text(&own_folder::filled_in(&text, &path), directory, depth + 1);
         }
     }
 
@@ -1005,6 +1008,7 @@ pub(super) fn resolved(directory: &str, path: &str) -> Option<String> {
 /// Returns the directory to which a path leads from another one, from the root of the repository, which is empty; none for one
 /// that leads out of it.
 fn entered(directory: &str, path: &str) -> Option<String> {
+    let (directory, path) = path.strip_prefix(FROM_ROOT).map_or((directory, path), |path| ("", path));
     if path.starts_with(['/', '~', '-']) || path.is_empty() || path.contains(['\0', '$', '*']) {
         // What leads out of the repository is not the run's to change. With a variable in it,
         // it may lead anywhere.
@@ -1099,6 +1103,11 @@ mod tests {
             ("web/Makefile", "test:\n\t./look.sh\n"),
             ("web/look.sh", ""),
             ("scripts/more.sh", ""),
+            (
+                "scripts/all.sh",
+                "DIR=\"$(cd \"$(dirname \"$0\")\" && pwd)\"\n. \"$DIR/lib/a.sh\"\ncd \"$DIR/..\"\n./scripts/more.sh\n\"$DIR\"/../other.sh\n",
+            ),
+            ("scripts/lib/a.sh", ""),
             ("composer.json", r#"{"scripts":{"test":["@unit"],"unit":"node x.js"}}"#),
         ];
         for (text, expected) in [
@@ -1122,6 +1131,7 @@ mod tests {
             ("[ \"$(sh work.sh)\" = x ]", ""),
             ("cd sub; ../other.sh", "other.sh"),
             ("cd sub; cd ..; ./other.sh", "other.sh"),
+            ("cd sub; sh ../scripts/all.sh", "scripts/all.sh scripts/lib/a.sh. scripts/more.sh other.sh"),
             ("cd sub; make -C .. unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
             ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
             ("make -j 2 unit", "GNUmakefile? Makefile[unit] makefile? x.js"),

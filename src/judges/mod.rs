@@ -21,6 +21,7 @@ pub mod instructions;
 mod judge_catalog;
 mod judge_parts;
 mod makefile;
+mod own_folder;
 pub mod pattern;
 mod restored_parts;
 mod source_lines;

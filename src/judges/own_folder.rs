@@ -1,0 +1,110 @@
+//! Fills in the folder of a script where the script asks for it, as most do that run others beside them: `$(dirname "$0")`,
+//! and variables that are set to it.
+
+use std::sync::LazyLock;
+
+use regex::{NoExpand, Regex};
+
+/// What a path from the root of the repository begins with in a text, whatever directory the text is run in.
+pub(super) const FROM_ROOT: char = '\u{2}';
+
+/// The longest script into which anything is filled.
+const LONGEST: usize = 256 * 1024;
+
+/// The longest path that is filled in.
+const LONGEST_PATH: usize = 255;
+
+/// How many variables are filled in, and how often they are set to each other.
+const MOST_VARIABLES: usize = 20;
+const DEEPEST: usize = 3;
+
+/// The script itself by all its links: `$(realpath "$0")`.
+static REAL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r#"\$\(\s*(?:readlink\s+-f|realpath)\s+(?:--\s+)?"?(\$\{?(?:0|BASH_SOURCE(?:\[0\])?)\}?)"?\s*\)"#,
+    )
+    .expect("it is a constant")
+});
+
+/// Its folder.
+static FOLDER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"\$\(\s*dirname\s+(?:--\s+)?"?\$\{?(?:0|BASH_SOURCE(?:\[0\])?)\}?"?\s*\)|\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}"#)
+        .expect("it is a constant")
+});
+
+/// The same as a whole path: `$(cd "$(dirname "$0")" && pwd)`.
+static WHOLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"\$\(\s*cd\s+(?:--\s+)?"?(\x02[^"\s;&)]*)"?\s*(?:&?>\s*/dev/null\s*(?:2>&1\s*)?)?&&\s*pwd(?:\s+-P)?\s*\)"#)
+        .expect("it is a constant")
+});
+
+/// A variable that is set to such a path.
+static SET: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?m)^\s*(?:(?:export|readonly|local)\s+)?([A-Za-z_]\w*)="?(\x02[^"\s;&|$]*)"?\s*(?:;|&&|$)"#,
+    )
+    .expect("it is a constant")
+});
+
+/// Returns the text of a script with the folder that it lies in, by its path from the root of the repository.
+pub(super) fn filled_in(text: &str, script: &str) -> String {
+    let asks = ["$0", "${0", "BASH_SOURCE"].iter().any(|sign| text.contains(sign));
+    if !asks || text.len() > LONGEST {
+        return text.to_owned();
+    }
+    let folder = script.rsplit_once('/').map_or(".", |(folder, _)| folder);
+    let folder = format!("{FROM_ROOT}{folder}");
+    let text = REAL.replace_all(text, "${1}");
+    let mut text = FOLDER.replace_all(&text, NoExpand(&folder)).into_owned();
+    for _ in 0..DEEPEST {
+        text = WHOLE.replace_all(&text, "${1}").into_owned();
+        let found = SET.captures_iter(&text).filter(|found| found[2].len() <= LONGEST_PATH);
+        let found = found.take(MOST_VARIABLES).map(|found| (found[1].to_owned(), found[2].to_owned()));
+        let set: Vec<(String, String)> = found.collect();
+        for (name, value) in set {
+            text = with_variable(&text, &name, &value);
+        }
+    }
+    text
+}
+
+/// Fills a variable in: `$NAME` and `${NAME}`.
+fn with_variable(text: &str, name: &str, value: &str) -> String {
+    let text = text.replace(&format!("${{{name}}}"), value);
+    let sign = format!("${name}");
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(&sign) {
+        let behind = &rest[at + sign.len()..];
+        let is_longer = behind.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        out.push_str(&rest[..at]);
+        out.push_str(if is_longer { &sign } else { value });
+        rest = behind;
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_knows_the_folder_that_it_lies_in() {
+        for (text, expected) in [
+            ("cd \"$(dirname \"$0\")/..\"", "cd \"^a/b/..\""),
+            (". \"${BASH_SOURCE[0]%/*}/lib.sh\"", ". \"^a/b/lib.sh\""),
+            ("cd $(dirname $(readlink -f $0))", "cd ^a/b"),
+            ("\"$(dirname -- \"${BASH_SOURCE[0]}\")\"/x", "\"^a/b\"/x"),
+            (
+                "D=\"$(cd \"$(dirname \"$0\")\" &> /dev/null && pwd -P)\"\n$D/x $DIR ${D}",
+                "D=\"^a/b\"\n^a/b/x $DIR ^a/b",
+            ),
+            ("A=$(dirname \"$0\")\nB=\"$A/..\"\n$B/x", "A=^a/b\nB=\"^a/b/..\"\n^a/b/../x"),
+            ("echo $1 $HOME", "echo $1 $HOME"),
+            ("echo $0", "echo $0"),
+        ] {
+            assert_eq!(filled_in(text, "a/b/check.sh").replace(FROM_ROOT, "^"), expected, "{text}");
+        }
+        assert_eq!(filled_in("$(dirname $0)/x", "check.sh").replace(FROM_ROOT, "^"), "^./x");
+    }
+}
