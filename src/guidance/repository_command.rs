@@ -1,5 +1,8 @@
 //! A command of the repository: `/fixit BUG-1` is the text of a file, with the arguments where it asks for them.
 
+/// Behind so many bytes no more arguments are put in: a text may ask thousands of times for long ones.
+const LONGEST: usize = 4 * 1024 * 1024;
+
 /// A call of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommandCall<'p> {
@@ -25,7 +28,7 @@ impl<'p> CommandCall<'p> {
             .unwrap_or_else(|| self.arguments.split_whitespace().map(str::to_owned).collect());
         let mut out = String::new();
         let (mut rest, mut has_place) = (text.trim(), false);
-        while let Some(at) = rest.find(['$', '!', '{']) {
+        while let Some(at) = rest.find(['$', '!', '{']).filter(|_| out.len() < LONGEST) {
             out.push_str(&rest[..at]);
             rest = &rest[at..];
             let (put, length) = match ArgumentPlace::of(rest) {
@@ -95,4 +98,18 @@ pub(super) fn body(text: &str) -> &str {
         return text;
     };
     rest.split_once("\n---").and_then(|(_, rest)| rest.split_once('\n')).map_or("", |(_, body)| body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_make_arguments_endless() {
+        let prompt = format!("/x {}", "a".repeat(100_000));
+        let text = "$ARGUMENTS ".repeat(5000);
+        let filled = CommandCall::of(&prompt).unwrap().filled_in(&text);
+        assert!(filled.starts_with("aaa") && filled.ends_with("$ARGUMENTS"));
+        assert!(filled.len() < 2 * LONGEST, "{}", filled.len());
+    }
 }
