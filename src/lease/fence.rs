@@ -45,6 +45,7 @@ impl LeaseFence {
     /// Returns when actions are asked to end, unless the lease is renewed before: they get at most 5 s, and always less
     /// than a third of the time of the lease.
     pub fn gently_at(&self) -> Duration {
+        // A quarter and the last twelfth are a third, so that a renewal that failed at the first third can be tried again.
         self.now_at().saturating_sub((self.ttl / 4).min(LONGEST_GRACE))
     }
 

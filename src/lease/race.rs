@@ -177,6 +177,7 @@ impl Race {
     }
 
     fn give_up(&self, live: Vec<FoundLease>) -> Act {
+        // Who does not wait has not watched, and cannot know that a holder is gone.
         if self.queue {
             Act::Wait((self.ttl / LOOKS).clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
         } else {
