@@ -58,6 +58,7 @@ fn inside(directory: &str, name: &str) -> Option<String> {
         match part {
             "" | "." => {}
             ".." => drop(parts.pop()?),
+            // The configuration of the repository may hold a token.
             ".git" => return None,
             part => parts.push(part),
         }

@@ -78,6 +78,7 @@ impl ArgumentPlace {
             return Some((Self::All, "{{args}}".len()));
         }
         let digit = text.strip_prefix('$')?.chars().next()?.to_digit(10)?;
+        // `$10` and `$1st` are texts of their own.
         let is_longer = text[2..].starts_with(|c: char| c.is_ascii_alphanumeric());
         let number = usize::try_from(digit).ok()?.checked_sub(1)?;
         (!is_longer).then_some((Self::Word(number), 2))
