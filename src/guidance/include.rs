@@ -59,7 +59,7 @@ fn inside(directory: &str, name: &str) -> Option<String> {
             "" | "." => {}
             ".." => drop(parts.pop()?),
             // The configuration of the repository may hold a token.
-            ".git" => return None,
+            part if part.eq_ignore_ascii_case(".git") => return None,
             part => parts.push(part),
         }
     }

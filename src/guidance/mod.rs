@@ -275,6 +275,18 @@ mod tests {
     }
 
     #[test]
+    fn the_directory_of_git_is_included_by_no_spelling() {
+        // On a file system that tells no cases apart, all of them are the same.
+        let files = BTreeMap::from([
+            ("CLAUDE.md", "@.git/config @.GIT/config @a/../.Git/config"),
+            (".git/config", "token"),
+            (".GIT/config", "token"),
+            (".Git/config", "token"),
+        ]);
+        assert_eq!(Guidance::read(&files, "").instructions.len(), 1);
+    }
+
+    #[test]
     fn a_command_that_only_the_host_knows_stays_in_front() {
         let guidance = Guidance::read(&repository(), "");
         let prompt = guidance.prompt("/ll:other x", true);
