@@ -401,6 +401,10 @@ impl Follow<'_> {
                 self.recipes(&files, Some("default"), arguments, directory, depth)
             }
             "npm" | "pnpm" | "yarn" => self.scripts(name, arguments, directory, depth),
+            "turbo" | "lerna" => {
+                let names = arguments.iter().filter(|word| !word.starts_with('-') && **word != "run");
+                names.fold(false, |is_there, name| self.scripts_of_all(name, depth) || is_there)
+            }
             "composer" => self.composer(arguments, directory, depth),
             "tox" => self.lines_after("tox.ini", "commands", directory, depth),
             "pre-commit" | "prek" => self.hooks(directory, depth),
@@ -655,7 +659,7 @@ impl Follow<'_> {
     /// Follows scripts of a `package.json`, with those that run before and behind them.
     fn scripts(&mut self, manager: &str, arguments: &[&str], directory: &str, depth: usize) -> bool {
         let mut directory = directory.to_owned();
-        let mut names = Vec::new();
+        let (mut names, mut is_of_all) = (Vec::new(), false);
         let mut words = arguments.iter().copied();
         while let Some(word) = words.next() {
             match word {
@@ -665,8 +669,15 @@ impl Follow<'_> {
                 // For pnpm the root of the workspace, without a word behind it.
                 "-w" if manager != "npm" => {}
                 "-w" | "--workspace" | "-F" | "--filter" => {
-                    directory = words.next().and_then(|to| self.package(&directory, to)).unwrap_or(directory);
+                    let package = words.next().and_then(|to| self.package(&directory, to));
+                    is_of_all |= package.is_none();
+                    directory = package.unwrap_or(directory);
                 }
+                "-r" | "--recursive" | "-ws" | "--workspaces" => is_of_all = true,
+                "workspace" if manager == "yarn" && names.is_empty() => {
+                    is_of_all = words.next().is_some();
+                }
+                "workspaces" | "foreach" if manager == "yarn" && names.is_empty() => is_of_all = true,
                 "--" => break,
                 // `npm run test` and `npm test` are the same.
                 "run" | "run-script" => {}
@@ -674,8 +685,9 @@ impl Follow<'_> {
                     if let Some(to) = value_within(word, &["--prefix", "-C", "--cwd", "--dir"]) {
                         directory = entered(&directory, to).unwrap_or(directory);
                     } else if let Some(to) = value_within(word, &["-w", "--workspace", "-F", "--filter"]) {
-                        let to = to.trim_start_matches('=');
-                        directory = self.package(&directory, to).unwrap_or(directory);
+                        let package = self.package(&directory, to.trim_start_matches('='));
+                        is_of_all |= package.is_none();
+                        directory = package.unwrap_or(directory);
                     }
                 }
                 "t" | "tst" => names.push("test"),
@@ -683,28 +695,58 @@ impl Follow<'_> {
             }
         }
         let Some(name) = names.first() else { return false };
-        let Some((path, package)) = self.manifest(&directory, "package.json") else { return false };
+        if is_of_all {
+            return self.scripts_of_all(name, depth);
+        }
+        if self.script_of(name, &directory, depth) {
+            return true;
+        }
+        // What is not a script is a program of a dependency, but for npm.
+        let is_there = self.manifest(&directory, "package.json").is_some();
+        let is_program = is_there && manager != "npm" && depth < DEEPEST;
+        let behind: Vec<&str> = arguments.iter().copied().skip_while(|word| word != name).collect();
+        if is_program {
+            self.searching(&[NODE_BIN], &directory, |follow| follow.run(&behind, &directory, depth + 1));
+        }
+        is_program
+    }
+
+    /// Follows the scripts of a name in all packages of the repository: which are meant is known to the package manager alone.
+    fn scripts_of_all(&mut self, name: &str, depth: usize) -> bool {
+        let is_manifest = |path: &String| {
+            path.rsplit('/').next() == Some("package.json") && !path.contains("node_modules/")
+        };
+        // A NUL is in no text that is followed.
+        if depth > DEEPEST || !self.seen.insert((String::new(), format!("\0{name}"), Vec::new())) {
+            return true;
+        }
+        let manifests: Vec<String> = self.tree.seen().into_iter().filter(is_manifest).take(MOST).collect();
+        let directories = manifests.iter().map(|path| path.rsplit_once('/').map_or("", |(above, _)| above));
+        let mut is_there = false;
+        for directory in directories {
+            is_there |= self.script_of(name, directory, depth);
+        }
+        is_there
+    }
+
+    /// Follows a script of the package in a directory; tells whether it has one of this name.
+    fn script_of(&mut self, name: &str, directory: &str, depth: usize) -> bool {
+        let Some((path, package)) = self.manifest(directory, "package.json") else { return false };
         if package["scripts"][name].as_str().is_none() {
-            // What is not a script is a program of a dependency, but for npm.
-            let is_program = manager != "npm" && depth < DEEPEST;
-            let behind: Vec<&str> = arguments.iter().copied().skip_while(|word| word != name).collect();
-            if is_program {
-                self.searching(&[NODE_BIN], &directory, |follow| follow.run(&behind, &directory, depth + 1));
-            }
-            return is_program;
+            return false;
         }
         // npm runs `pretest` and `posttest` around `test`.
-        let names = [format!("pre{name}"), (*name).to_owned(), format!("post{name}")];
+        let names = [format!("pre{name}"), name.to_owned(), format!("post{name}")];
         let keys = names.iter().map(|name| format!("scripts.{name}")).collect();
         self.add(path, InstructionPart::Keys(keys));
         let scripts = names.iter().filter_map(|name| package["scripts"][name].as_str());
         for script in scripts {
-            self.searching(&[NODE_BIN], &directory, |follow| follow.text(script, &directory, depth + 1));
+            self.searching(&[NODE_BIN], directory, |follow| follow.text(script, directory, depth + 1));
         }
         true
     }
 
-    /// Returns the directory of a package that is named by its path; one that is named by its name is not looked for.
+    /// Returns the directory of a package that is named by its path, and not by its name.
     fn package(&self, directory: &str, path: &str) -> Option<String> {
         let package = entered(directory, path)?;
         self.tree.file(&joined(&package, "package.json")).map(|_| package)
@@ -1159,6 +1201,18 @@ mod tests {
             ),
             (
                 "npm run check -w part",
+                "part/package.json[scripts.precheck scripts.check scripts.postcheck] part/x.sh node_modules/.bin/sh= part/node_modules/.bin/sh=",
+            ),
+            (
+                "turbo run check",
+                "part/package.json[scripts.precheck scripts.check scripts.postcheck] part/x.sh node_modules/.bin/sh= part/node_modules/.bin/sh=",
+            ),
+            (
+                "yarn workspace part check",
+                "part/package.json[scripts.precheck scripts.check scripts.postcheck] part/x.sh node_modules/.bin/sh= part/node_modules/.bin/sh=",
+            ),
+            (
+                "npm run check --workspace=@x/part",
                 "part/package.json[scripts.precheck scripts.check scripts.postcheck] part/x.sh node_modules/.bin/sh= part/node_modules/.bin/sh=",
             ),
             (

@@ -34,7 +34,7 @@ pub trait Tree {
     fn at(&self, path: &str) -> At;
 
     /// Returns the paths of all files that git does not ignore. It is asked for only where a list of ignored paths
-    /// changed.
+    /// changed, or a check runs the scripts of all packages.
     fn seen(&self) -> Vec<String>;
 
     /// Tells whether the file at a path was made by the last action of the run.
