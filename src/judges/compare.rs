@@ -392,6 +392,11 @@ impl JudgeSearch {
         }
     }
 
+    /// Tells whether all of a file is put back, or taken out of the way.
+    fn goes_back_whole(&self, path: &str) -> bool {
+        self.found.to_put_back.iter().chain(&self.found.to_hide).any(|known| known == path)
+    }
+
     fn undo_whole(&mut self, path: &str) {
         let is_new = self.new.contains(path);
         let list = if is_new { &mut self.found.to_hide } else { &mut self.found.to_put_back };
@@ -466,12 +471,16 @@ impl JudgeSearch {
             }
         }
         match put_back {
-            Some(text) if is_in_tests => {
+            Some(text) if is_in_tests && !self.goes_back_whole(path) => {
                 self.found.in_part.retain(|known| known.path != path);
                 self.found.in_part.push(PutBackInPart { path: path.to_owned(), text });
             }
             _ if is_source => drop(self.sources.insert(path.to_owned())),
-            _ => {}
+            _ => {
+                // The judges alone would go back, and the suppression stay in what is around them.
+                self.found.in_part.retain(|known| known.path != path);
+                self.undo_whole(path);
+            }
         }
     }
 }

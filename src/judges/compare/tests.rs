@@ -192,6 +192,19 @@ fn tests_that_may_need_a_helper_are_named_for_a_second_try() {
     assert_eq!(found.second_try.to_put_back, ["tests/test_a.py"]);
 }
 
+#[test]
+fn a_manifest_with_a_suppression_around_its_judges_goes_back_as_a_whole() {
+    let of = |text: &str| tree(&[("build.gradle.kts".to_owned(), text.to_owned())].into());
+    let start = of("tasks.named<Test>(\"test\") {\n    useJUnitPlatform()\n}\nval a = 1\n");
+    let judges = "tasks.named<Test>(\"test\") {\n    exclude(\"A\")\n}\n";
+    let changed = ["build.gradle.kts".to_owned()];
+    let looked = |end: &str| looked("gradle test", &Declared::default(), &changed, &start, &of(end));
+    let found = looked(&format!("{judges}val a = 2\n"));
+    assert_eq!((found.in_part.len(), found.to_put_back.len()), (1, 0), "{}", shown(&found));
+    let found = looked(&format!("{judges}val a = 2 // NOSONAR\n"));
+    assert_eq!((found.in_part.len(), found.to_put_back.as_slice()), (0, &changed[..]), "{}", shown(&found));
+}
+
 fn paths() -> impl Strategy<Value = String> {
     let names = vec![
         "a.py",
