@@ -10,7 +10,7 @@ use super::judge_catalog::CATALOG;
 use super::makefile::{self, Makefile};
 use super::own_folder::{self, FROM_ROOT};
 use super::tree::{Tree, extension};
-use crate::base::text::{after_last, first_line};
+use crate::base::text::{after_last, first_line, head};
 use crate::shell::command::{SimpleCommand, commands};
 
 /// How many scripts and tasks are followed into each other.
@@ -21,6 +21,9 @@ const MOST: usize = 500;
 
 /// The most commands that are followed of a check. Each may cost the reading of a manifest.
 const MOST_COMMANDS: usize = 10_000;
+
+/// How far the end of a subshell is looked for.
+const LONGEST_SUBSHELL: usize = 64 * 1024;
 
 /// The command of a state that observes.
 #[derive(Clone, Copy, Debug)]
@@ -269,7 +272,16 @@ impl Follow<'_> {
         }
         let mut directory = directory.to_owned();
         let all = commands(text);
+        // The directories outside of subshells and substitutions, each with where these end.
+        let mut outside: Vec<(usize, String)> = Vec::new();
         for command in &all {
+            let at = command.range.start;
+            while let Some((_, before)) = outside.pop_if(|(end, _)| *end < at) {
+                directory = before;
+            }
+            if let Some(end) = subshell_end(text, at) {
+                outside.push((end, directory.clone()));
+            }
             let Some(left) = self.left.checked_sub(1) else { return };
             self.left = left;
             // Where a word leads that holds a variable or a template is not known before the run.
@@ -948,6 +960,17 @@ fn behind_timeout<'w>(words: &'w [&'w str]) -> Option<&'w [&'w str]> {
     Some(rest.get(at + 1..).unwrap_or_default())
 }
 
+/// Returns where the subshell or the substitution ends of which a command is the first.
+fn subshell_end(text: &str, command: usize) -> Option<usize> {
+    text.get(..command)?.trim_end().strip_suffix('(')?;
+    let mut depth = 1_usize;
+    let behind = head(text.get(command..)?, LONGEST_SUBSHELL).char_indices();
+    behind.filter(|(_, sign)| matches!(sign, '(' | ')')).find_map(|(at, sign)| {
+        depth = if sign == '(' { depth + 1 } else { depth - 1 };
+        (depth == 0).then_some(command + at)
+    })
+}
+
 /// Returns the value of one of these options where it stands in one word with it: `--file=x`, `-fx`.
 fn value_within<'w>(word: &'w str, options: &[&str]) -> Option<&'w str> {
     options.iter().find_map(|option| {
@@ -1173,6 +1196,9 @@ mod tests {
             ("[ \"$(sh work.sh)\" = x ]", ""),
             ("cd sub; ../other.sh", "other.sh"),
             ("cd sub; cd ..; ./other.sh", "other.sh"),
+            ("(cd sub && ./run.sh); ./other.sh", "other.sh sub/run.sh"),
+            ("X=$(cd sub && (pwd)); ./other.sh", "other.sh"),
+            ("{ cd sub; }; ./run.sh", "sub/run.sh"),
             ("cd sub; sh ../scripts/all.sh", "scripts/all.sh scripts/lib/a.sh. scripts/more.sh other.sh"),
             ("cd sub; make -C .. unit", "GNUmakefile? Makefile[unit] makefile? x.js"),
             ("pytest --config-file=conf/pytest.ini tests", "conf/pytest.ini"),
