@@ -41,18 +41,40 @@ impl Complaints {
         let mut buffer = [0; 4096];
         let Ok(count @ 1..) = stderr.read(&mut buffer).await else { return false };
         self.last = Instant::now();
-        self.kept.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        self.keep(&String::from_utf8_lossy(&buffer[..count]));
+        self.lines.push(&buffer[..count], redactor, &mut |text| show(sinks, Stream::Stderr, text));
+        true
+    }
+
+    fn keep(&mut self, text: &str) {
+        self.kept.push_str(text);
         // Cut at twice the size, so that not every read moves all of it.
         if self.kept.len() > 2 * COMPLAINTS {
             let cut = self.kept.len() - tail(&self.kept, COMPLAINTS).len();
+            // In front of a line, as the rest of a secret would not be known for one.
+            let cut = self.kept[cut..].find('\n').map_or(cut, |end| cut + end + 1);
             self.kept.drain(..cut);
         }
-        self.lines.push(&buffer[..count], redactor, &mut |text| show(sinks, Stream::Stderr, text));
-        true
     }
 
     /// Shows what is left of the last line.
     pub(super) fn finish(&mut self, redactor: &Redactor, sinks: &RefCell<&mut Sinks>) {
         self.lines.finish(redactor, &mut |text| show(sinks, Stream::Stderr, text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_begins_with_a_line() {
+        let mut complaints = Complaints::new();
+        for _ in 0..20_000 {
+            complaints.keep("token=a-secret\n");
+            assert!(complaints.kept.starts_with("token=") && complaints.kept.len() <= 2 * COMPLAINTS);
+        }
+        complaints.keep(&"x".repeat(3 * COMPLAINTS));
+        assert_eq!(complaints.kept.len(), COMPLAINTS);
     }
 }
