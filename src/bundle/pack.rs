@@ -273,7 +273,7 @@ fn is_bundle(path: &Path) -> bool {
 /// Lists the files below a directory in order, by names that every system can write. Links are not followed. A directory
 /// that cannot be read is listed itself.
 fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) {
-    let listed = fs::read_dir(directory).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let listed = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let mut entries = match listed {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -294,18 +294,21 @@ fn walk(directory: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) {
     }
 }
 
+/// How much of a bound a file takes.
+type Weight = fn(&ManifestEntry) -> u64;
+
 /// Leaves out what of `LL_RUN_DIR` is more than a bundle may hold: whole parts of it, the largest first, for half of a
 /// directory of installed packages is of no use.
 fn bound(kept: &mut Vec<(ManifestEntry, PackedFile)>, left_out: &mut Vec<LeftOut>, most: UnzipLimits) {
     let files = format!("with it, the bundle would hold more than {} files", most.entries);
     let bytes = format!("with it, the bundle would hold more than {} MiB", most.bytes >> 20);
-    let bounds: [(u64, &str, fn(&ManifestEntry) -> u64); 2] =
-        [(most.entries as u64, files.as_str(), |_| 1), (most.bytes, bytes.as_str(), |entry| entry.size)];
+    let bounds: [(u64, String, Weight); 2] =
+        [(most.entries as u64, files, |_| 1), (most.bytes, bytes, |entry| entry.size)];
     for (most, why, weight) in bounds {
         let beyond = parts_beyond(kept, most, weight);
         kept.retain(|(entry, _)| part(entry).is_none_or(|part| !beyond.contains(part)));
         let named = beyond.iter().take(MOST_PARTS);
-        left_out.extend(named.map(|part| LeftOut::new(&format!("{}{part}", names::RUN_DIR), why)));
+        left_out.extend(named.map(|part| LeftOut::new(&format!("{}{part}", names::RUN_DIR), &why)));
         let more = beyond.len().saturating_sub(MOST_PARTS);
         if more > 0 {
             left_out.push(LeftOut::new(names::RUN_DIR, &format!("{more} more parts of it: {why}")));
@@ -317,7 +320,7 @@ fn bound(kept: &mut Vec<(ManifestEntry, PackedFile)>, left_out: &mut Vec<LeftOut
 fn parts_beyond(
     kept: &[(ManifestEntry, PackedFile)],
     most: u64,
-    weight: fn(&ManifestEntry) -> u64,
+    weight: Weight,
 ) -> BTreeSet<String> {
     let mut total = 0u64;
     let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
