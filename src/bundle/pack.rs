@@ -317,11 +317,7 @@ fn bound(kept: &mut Vec<(ManifestEntry, PackedFile)>, left_out: &mut Vec<LeftOut
 }
 
 /// Returns the parts of `LL_RUN_DIR` without which all files together have a weight that is allowed, as far as there are any.
-fn parts_beyond(
-    kept: &[(ManifestEntry, PackedFile)],
-    most: u64,
-    weight: Weight,
-) -> BTreeSet<String> {
+fn parts_beyond(kept: &[(ManifestEntry, PackedFile)], most: u64, weight: Weight) -> BTreeSet<String> {
     let mut total = 0u64;
     let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
     for (entry, _) in kept {

@@ -415,7 +415,8 @@ impl Follow<'_> {
             "npm" | "pnpm" | "yarn" => self.scripts(name, arguments, directory, depth),
             "turbo" | "lerna" => {
                 let names = arguments.iter().filter(|word| !word.starts_with('-') && **word != "run");
-                names.fold(false, |is_there, name| self.scripts_of_all(name, depth) || is_there)
+                // Each is followed, whatever the one before came to.
+                names.filter(|name| self.scripts_of_all(name, depth)).count() > 0
             }
             "composer" => self.composer(arguments, directory, depth),
             "tox" => self.lines_after("tox.ini", "commands", directory, depth),
