@@ -72,7 +72,7 @@ const VALUES: &[&str] =
 /// Returns another input.
 pub fn mutate(corpus: &[Vec<u8>], words: &[&str], random: &mut Random) -> Vec<u8> {
     let mut data = random.pick(corpus).cloned().unwrap_or_default();
-    for _ in 0..1 + random.below(6) {
+    for _ in 0..=random.below(6) {
         step(&mut data, corpus, words, random);
     }
     data.truncate(LONGEST);
@@ -190,13 +190,11 @@ fn end_of_value(data: &[u8], start: usize) -> usize {
         match (in_text, data[at]) {
             (true, b'\\') => at += 1,
             (true, b'"') => in_text = false,
-            (true, _) => {}
             (false, b'"') => in_text = true,
             (false, b'{' | b'[') => depth += 1,
-            (false, b'}' | b']') if depth == 0 => return at,
+            (false, b'}' | b']' | b',' | b'\n') if depth == 0 => return at,
             (false, b'}' | b']') => depth -= 1,
-            (false, b',' | b'\n') if depth == 0 => return at,
-            (false, _) => {}
+            (true | false, _) => {}
         }
         at += 1;
         if depth == 0 && !in_text && matches!(data[at - 1], b'"' | b'}' | b']') {

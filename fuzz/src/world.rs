@@ -126,7 +126,9 @@ pub fn walk(
             Next::Run(_) | Next::Call(_) | Next::Approve(_) => Input::ActionDone(seen(sequence)),
             Next::Prompt(_) | Next::Learn(_) => Input::PromptDone(seen(sequence), usage(sequence)),
             Next::Ask(_) => Input::Answered(answer(sequence)),
-            Next::ReadContinuation => Input::Continuation((sequence() % 2 == 0).then(|| "go on".to_owned())),
+            Next::ReadContinuation => {
+                Input::Continuation(sequence().is_multiple_of(2).then(|| "go on".to_owned()))
+            }
             Next::SubLoop(_) => Input::SubLoopDone(Err(Explanation::new("there is none here"))),
             Next::Survey(_) => Input::Surveyed(match sequence() % 3 {
                 0 => Err(Explanation::new("no repository")),

@@ -10,6 +10,7 @@ use std::io::{Cursor, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use ll_loop::internals::base::text::hex;
 use ll_loop::internals::bundle::earlier_report;
 use ll_loop::internals::bundle::manifest::{Manifest, repository};
 use ll_loop::internals::bundle::open::{self, Bundle};
@@ -152,7 +153,7 @@ fn zip(plan: &Value, around: &str) -> Vec<u8> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }
 
 fn run(data: &[u8]) {
@@ -219,7 +220,7 @@ impl Place {
                 let before = bundle.manifest.clone();
                 note(("bundle", before.files.len(), before.tree.is_some()));
                 let extracted = bundle.extract(&target);
-                note(extracted.as_ref().map(|_| ()).map_err(|error| std::mem::discriminant(error)));
+                note(extracted.as_ref().map(|_| ()).map_err(std::mem::discriminant));
                 if let Ok(after) = extracted {
                     assert_eq!(after, before);
                     for entry in &after.files {

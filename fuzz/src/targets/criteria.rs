@@ -1,6 +1,8 @@
 //! The state file of criteria, as models and people write it: whatever it says, whoever asks gets an answer, and what is
 //! written back is JSON that says the same.
 
+use std::borrow::Cow;
+
 use ll_loop::internals::criteria::decision::STUCK_AFTER;
 use ll_loop::internals::criteria::spec::Spec;
 use ll_loop::internals::criteria::{
@@ -137,7 +139,7 @@ fn round(mut state: CriteriaState, found: u8) {
     if results.iter().any(|(_, is_met)| !is_met) && !matches!(state.status(), "completed" | "cancelled") {
         assert_eq!(decide(&state, STUCK_AFTER).progress, Progress::Stuck, "rounds without progress end");
     }
-    let step = state.next_step().map(|step| step.into_owned());
+    let step = state.next_step().map(Cow::into_owned);
     if let Some(step) = step {
         let was_left = state.list("remainingSteps").len();
         if state.step_done(&step) {

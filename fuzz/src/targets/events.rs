@@ -150,8 +150,8 @@ fn run(data: &[u8]) {
             note(("lock", lock.loops.len().min(3)));
             assert_eq!(LockFile::parse(&lock.text()).as_ref(), Ok(&lock));
             for shared in lock.loops.iter().map(|one| one.name().expect("a loop in a lock file has a name")) {
-                let plain = shared.as_str().split('/').all(|part| !matches!(part, "" | "." | ".."));
-                assert!(plain && !shared.as_str().contains(['\\', '#', '\n']), "{shared}");
+                let has_names = shared.as_str().split('/').all(|part| !matches!(part, "" | "." | ".."));
+                assert!(has_names && !shared.as_str().contains(['\\', '#', '\n']), "{shared}");
             }
         }
         if let Some(repository) = RepositoryName::parse(&name) {
@@ -222,6 +222,8 @@ fn artifacts(list: &Value) {
     }
     if let Ok(listed) = serde_json::from_value::<Vec<ListedArtifact>>(list.clone()) {
         note(("listed", listed.len().min(4)));
-        listed.into_iter().for_each(|listed| drop(FoundArtifact::from(listed)));
+        for listed in listed {
+            drop(FoundArtifact::from(listed));
+        }
     }
 }

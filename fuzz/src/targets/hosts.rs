@@ -127,7 +127,6 @@ fn run(data: &[u8]) {
     let text =
         if cut == 255 { &whole[..] } else { &whole[..whole.floor_char_boundary(whole.len() * cut / 255)] };
     let mut listener = host.listen(&Terms::default());
-    let mut shown = 0;
     for line in text.lines() {
         let was_done = listener.is_done();
         let mut count = 0;
@@ -136,12 +135,10 @@ fn run(data: &[u8]) {
             assert!(!said.contains(odd), "what is shown is plain: {said:?}");
             count += 1;
         });
-        shown += count;
         assert!(!was_done || listener.is_done(), "what is done stays done");
         let tokens = listener.usage().tokens();
         note((name, listener.is_done(), tokens > 0, listener.said().len().min(64) / 16, count.min(3)));
     }
-    let _shown: u32 = shown;
     if let Some(cost) = listener.usage().cost_usd {
         assert!(cost >= 0.0, "a price is no less than nothing: {cost}");
     }
