@@ -38,6 +38,9 @@ const QUERYING_TIME: Duration = Duration::from_mins(1);
 /// What a judgement needs from the world first, if it needs anything, or what comes in its place.
 type Needed<T> = Result<Option<T>, Box<Event>>;
 
+/// The most characters of what a signal or a verdict says that become the reason of an end, which stands in every report.
+pub(super) const MOST_SAID: usize = 2000;
+
 impl Engine<'_> {
     /// Returns what the judgement of a step still needs from the world.
     pub(super) fn lacking(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<MissingEvidence> {
@@ -342,6 +345,11 @@ impl Engine<'_> {
             }
         }
         let PrintedSignal { signal, text } = found;
+        let text = match signal {
+            // The next session is told all of it.
+            SignalKind::Handoff => text,
+            SignalKind::Error | SignalKind::Stop => one_line(&text, MOST_SAID),
+        };
         Some(Ok(Event::Signal { state: step.name.clone(), signal, text }))
     }
 

@@ -2,9 +2,11 @@
 
 use super::common::{describe, error_in, is_prose, unjudged_verdict};
 use super::event::{Event, RouteReason};
+use super::judge::MOST_SAID;
 use super::outcome::{Outcome, TerminatedBy};
 use super::run::Ending;
 use super::{Engine, bounds};
+use crate::base::text::one_line;
 use crate::evaluate::Evaluate;
 use crate::evaluate::observation::NOT_FOUND_CODE;
 use crate::evaluate::verdict::Verdict;
@@ -121,7 +123,7 @@ impl Engine<'_> {
                 .run
                 .evaluation()
                 .and_then(|result| result.details.get("reason")?.as_str().map(str::to_owned));
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let why = why.map_or_else(String::new, |why| format!(": {}", one_line(&why, MOST_SAID)));
             return self.complete(Ending {
                 outcome: Outcome::Blocked,
                 by: TerminatedBy::Blocked,

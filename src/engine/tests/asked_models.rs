@@ -105,6 +105,8 @@ fn signals_go_before_routes() {
     1/1 work: work (0) signal stop: enough
     = stopped (3, unverified) by LoopStop in work after 1 iterations, 1 steps: enough
     ");
+    let endless = said(&format!("FATAL_ERROR: {}", "x".repeat(1 << 20)));
+    assert!(endless.len() < 10_000, "{} bytes were said", endless.len());
     let deaf = format!("signals: [stop]\n{text}");
     assert_snapshot!(trace_with(&deaf, "work: 0 FATAL_ERROR: x", start(false)), @"
     1/1 work: work (0) → yes → done [Verdict for yes]
