@@ -21,6 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use ll_loop::internals::base::text::hex;
 use ll_loop_fuzz::mutate::{LONGEST, Random, minimise, mutate};
 use ll_loop_fuzz::{TARGETS, Target, by_name, repository, take_notes};
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -31,7 +32,7 @@ use sha2::{Digest as _, Sha256};
 const SLOWEST: Duration = Duration::from_secs(5);
 
 /// Time that an execution may take, whatever it waits for.
-const LONGEST_WAIT: Duration = Duration::from_secs(120);
+const LONGEST_WAIT: Duration = Duration::from_mins(2);
 
 /// Memory that a target may take, all executions together: nothing that they take is kept.
 const MOST_MEMORY: u64 = 1 << 30;
@@ -47,19 +48,19 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["--worker", name] => return named(name).map_or_else(refused, work),
+        ["--worker", name] => return named(name).map_or_else(|why| refused(&why), work),
         ["--reproduce", name, file] => named(name).and_then(|target| reproduce(target, Path::new(file))),
         ["--minimise", name, file] => named(name).and_then(|target| shorten(target, Path::new(file))),
         ["--seeds", directory] => write_seeds(Path::new(directory)),
         names => names.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>().and_then(|targets| {
             let targets = if targets.is_empty() { TARGETS.iter().collect() } else { targets };
-            return fuzz(&targets);
+            fuzz(&targets)
         }),
     };
-    done.unwrap_or_else(refused)
+    done.unwrap_or_else(|why| refused(&why))
 }
 
-fn refused(why: String) -> ExitCode {
+fn refused(why: &str) -> ExitCode {
     eprintln!("driver: {why}");
     ExitCode::from(2)
 }
@@ -84,7 +85,7 @@ fn artifacts(name: &str) -> PathBuf {
 
 /// Writes a finding down, and says where it is.
 fn keep(name: &str, kind: &str, data: &[u8]) -> PathBuf {
-    let digest: String = Sha256::digest(data).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&Sha256::digest(data)[..6]);
     let path = artifacts(name).join(format!("{kind}-{digest}"));
     let written = fs::create_dir_all(artifacts(name)).and_then(|()| fs::write(&path, data));
     if let Err(error) = written {
@@ -212,11 +213,11 @@ fn millis(duration: Duration) -> u64 {
 fn work(target: &'static Target) -> ExitCode {
     let parameters = || Some((number("LL_FUZZ_SECONDS", 20).ok()?, number("LL_FUZZ_SEED", 0).ok()?));
     let (Some((seconds, seed)), Some(path)) = (parameters(), std::env::var_os("LL_FUZZ_CURRENT")) else {
-        return refused("a worker is started by the driver".to_owned());
+        return refused("a worker is started by the driver");
     };
     let current = match Current::new(Path::new(&path)) {
         Ok(current) => current,
-        Err(error) => return refused(error.to_string()),
+        Err(error) => return refused(&error.to_string()),
     };
     // Who takes more dies, and the input is known.
     let limit = Rlimit { current: Some(MOST_MEMORY), maximum: Some(MOST_MEMORY) };
@@ -302,9 +303,8 @@ impl Fuzzing {
                 let _flushed = std::io::stdout().flush();
                 self.found.insert(place, path);
             }
-            Some(_) => {}
             None if self.notes.len() > known => self.corpus.push(input),
-            None => {}
+            Some(_) | None => {}
         }
     }
 
@@ -330,7 +330,7 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
 fn reproduce(target: &Target, file: &Path) -> Result<ExitCode, String> {
     let (data, began) = (read(file)?, processor());
     (target.run)(&data);
-    println!("{}: no finding ({} ms)", target.name, (processor() - began).as_millis());
+    println!("{}: no finding ({} ms)", target.name, processor().saturating_sub(began).as_millis());
     Ok(ExitCode::SUCCESS)
 }
 
