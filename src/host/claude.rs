@@ -717,8 +717,7 @@ mod tests {
             cost_usd: Some(0.25),
             model: Some("asked".into()),
             session: Some("s1".into()),
-            session_total: None,
-            wire: None,
+            ..Usage::default()
         };
         assert_eq!(usage, expected);
         assert_eq!(play(&[result(&json!({}))], 0).1.as_deref(), Ok("done\n"));
