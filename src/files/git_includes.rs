@@ -79,8 +79,8 @@ mod tests {
     fn a_configuration_that_names_all_files_that_fit_into_it_is_soon_read() {
         let directory = tempfile::tempdir().unwrap();
         let config = directory.path().join("config");
-        let lines: String = (0..70_000).map(|number| format!("path={number}\n")).collect();
-        fs_err::write(&config, format!("[include]\n{lines}")).unwrap();
+        let lines: Vec<String> = (0..70_000).map(|number| format!("path={number}")).collect();
+        fs_err::write(&config, format!("[include]\n{}\n", lines.join("\n"))).unwrap();
         assert_eq!(opened_by(&[config], Path::new("/root")).len(), MOST_NAMED);
     }
 }
