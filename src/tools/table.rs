@@ -172,6 +172,9 @@ pub struct Tool {
     pub version: Option<String>,
     /// The command that installs it on the runner of a CI.
     pub install: Option<String>,
+    /// The commands that install a version of it, `{version}` in its place, by how versions begin.
+    #[serde(default)]
+    pub install_version: BTreeMap<String, String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]
     pure: Vec<String>,
     #[cfg_attr(not(test), expect(dead_code, reason = "they are for tests"))]

@@ -8,7 +8,8 @@ use super::chosen_commands::Plan;
 use super::ci::CiContents;
 use super::found_repository::Repository;
 use super::loop_text::COMMIT;
-use super::setup::{SetUp, SetUpStep, UV, steps};
+use super::script_lines::without_assignments;
+use super::setup::{SetUp, SetUpStep, UV, steps, unbound};
 use super::workflow_loop::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
 use crate::tools::recognise_line;
@@ -148,7 +149,7 @@ fn in_image(does: &SetUp, image: &str) -> Option<String> {
             }
             "oven-sh/setup-bun" => Some("npm install --global bun".to_owned()),
             "helm/chart-testing-action" => {
-                Some("go install github.com/helm/chart-testing/v3/ct@latest".to_owned())
+                Some(unbound("go install github.com/helm/chart-testing/v3/ct@latest"))
             }
             _ => None,
         },
@@ -193,7 +194,7 @@ fn image(plan: &Plan, steps: &[SetUpStep]) -> &'static str {
         let language = |step: &SetUpStep| match &step.does {
             SetUp::Action { action, .. } => language_of(action.name),
             SetUp::CopiedAction { .. } => None,
-            SetUp::Run(command) => called(command).into_iter().find_map(language_of),
+            SetUp::Run(command) => called(without_assignments(command)).into_iter().find_map(language_of),
         };
         steps.iter().find_map(language).and_then(image_of)
     };

@@ -14,7 +14,7 @@ use super::tasks::package_manager;
 use super::when_jobs_run::newest;
 use crate::base::text::{after_last, up_to};
 use crate::judges::tree::extension;
-use crate::tools::{TOOLS, recognise, recognise_line};
+use crate::tools::{TOOLS, Tool, recognise, recognise_line};
 
 /// A step before the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,16 +233,10 @@ impl SetUpPlace<'_> {
         for command in of_ci.into_iter().chain(of_files) {
             let program = up_to(&command, &[' ']);
             let is_lacking = LACKING_PROGRAMS.contains(&program) && !brought(&steps, program);
-            steps.extend(install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
+            steps.extend(self.install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
             let manager = self.action_of_manager(program).filter(|_| !brought(&steps, program));
             steps.extend(manager);
-            let needs_go =
-                command.starts_with("go install ") && !steps.iter().any(|step| is_action(step, &GO));
-            // Without it, what `go install` makes is not on PATH.
-            if needs_go {
-                steps.extend(go(self));
-            }
-            steps.push(SetUp::Run(command));
+            self.add_install(&mut steps, &command);
         }
         for command in targets_of_rust(called).chain(self.tools_of_actions()) {
             if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
@@ -251,9 +245,21 @@ impl SetUpPlace<'_> {
         }
         steps.extend(self.list_of_pytest(called, &steps).map(SetUp::Run));
         // After all others, because a tool that one of them brings along is not installed again.
-        steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
-        steps.extend(self.tools_of_hooks(called).map(|install| SetUp::Run(install.to_owned())));
+        let of_hooks: Vec<&str> = self.tools_of_hooks(called).collect();
+        for install in self.tools(called, &steps).iter().map(String::as_str).chain(of_hooks) {
+            self.add_install(&mut steps, install);
+        }
         steps
+    }
+
+    /// Adds a command that installs something, and what it needs before it.
+    fn add_install(&self, steps: &mut Vec<SetUp>, command: &str) {
+        let calls_go = without_assignments(command).starts_with("go install ");
+        // Without it, what `go install` makes is not on PATH.
+        if calls_go && !steps.iter().any(|step| is_action(step, &GO)) {
+            steps.extend(go(self));
+        }
+        steps.push(SetUp::Run(unbound(command)));
     }
 
     /// Returns the action that brings a manager of packages which a runner lacks.
@@ -651,13 +657,13 @@ impl SetUpPlace<'_> {
                     None => continue,
                 },
                 "npx" => match self.missing_of_node(&words) {
-                    Some(name) => (name.to_owned(), install_of_tool(name)),
+                    Some(name) => (name.to_owned(), self.install_of_tool(name)),
                     None => continue,
                 },
                 "python" | "python3" if words.get(1).is_some_and(|word| word == "-m") => {
-                    (words.get(2).cloned().unwrap_or_default(), install_of_program(program, &words))
+                    (words.get(2).cloned().unwrap_or_default(), self.install_of_program(program, &words))
                 }
-                _ => (program.clone(), install_of_program(program, &words)),
+                _ => (program.clone(), self.install_of_program(program, &words)),
             };
             let of_task = self.tools_of_task(finding);
             for (program, install) in install.map(|install| (program, install)).into_iter().chain(of_task) {
@@ -690,11 +696,45 @@ impl SetUpPlace<'_> {
             let is_of_packages =
                 matches!(found.tool.ecosystem.as_str(), "python" | "node" | "php" | "ruby" | "documents");
             let program = words.into_iter().next()?;
-            let install = found.tool.install.clone()?;
+            let install = self.install_of_version(found.tool)?;
             (!is_of_packages && !found.is_started_by_others() && !installs(&program))
                 .then_some((program, install))
         });
         called.collect()
+    }
+
+    /// Returns what installs a tool of the table.
+    fn install_of_tool(&self, program: &str) -> Option<String> {
+        let is_meant = |tool: &&Tool| tool.programs().iter().any(|known| known == program);
+        self.install_of_version(TOOLS.tools.iter().find(is_meant)?)
+    }
+
+    /// Returns what installs a tool in the version that a workflow names for the action of it, or else the newest.
+    fn install_of_version(&self, tool: &Tool) -> Option<String> {
+        let version = tool.actions.keys().find_map(|action| self.of_ci(action, "version"));
+        // An input may hold anything, and this becomes part of a command of the workflow.
+        let is_plain = |version: &String| {
+            version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        };
+        let of_version = version.filter(is_plain).and_then(|version| {
+            let (_, install) =
+                tool.install_version.iter().find(|(begin, _)| version.starts_with(begin.as_str()))?;
+            Some(install.replace("{version}", &version))
+        });
+        of_version.or_else(|| tool.install.clone())
+    }
+
+    /// Returns what installs the program that a command begins with.
+    fn install_of_program(&self, program: &str, words: &[String]) -> Option<String> {
+        let of_caller =
+            CALLERS.iter().find(|(name, _)| *name == program).map(|(_, install)| (*install).to_owned());
+        let is_module = || {
+            words.get(1).is_some_and(|word| word == "-m")
+                && recognise(words).is_some_and(|found| found.tool.name == "pytest")
+        };
+        of_caller
+            .or_else(|| self.install_of_tool(program))
+            .or_else(|| is_module().then(|| "python -m pip install pytest".to_owned()))
     }
 
     /// Returns the crate of a subcommand that cargo does not have by itself.
@@ -772,22 +812,11 @@ fn newest_of<'i>(inputs: impl Iterator<Item = &'i (String, String)>, name: &str)
     newest(&values).map(str::to_owned)
 }
 
-/// What installs a tool of the table.
-fn install_of_tool(program: &str) -> Option<String> {
-    TOOLS.tools.iter().find(|tool| tool.programs().iter().any(|known| known == program))?.install.clone()
-}
-
-/// Returns what installs the program that a command begins with.
-fn install_of_program(program: &str, words: &[String]) -> Option<String> {
-    let of_caller =
-        CALLERS.iter().find(|(name, _)| *name == program).map(|(_, install)| (*install).to_owned());
-    let is_module = || {
-        words.get(1).is_some_and(|word| word == "-m")
-            && recognise(words).is_some_and(|found| found.tool.name == "pytest")
-    };
-    of_caller
-        .or_else(|| install_of_tool(program))
-        .or_else(|| is_module().then(|| "python -m pip install pytest".to_owned()))
+/// Returns a command that installs a module of Go, which chooses the Go that it needs by itself: `actions/setup-go` and the images
+/// of Go bind every call to the version that the repository is built with, and a newer tool refuses that.
+pub(super) fn unbound(command: &str) -> String {
+    let is_module = command.starts_with("go install ") && command.contains('@');
+    if is_module { format!("GOTOOLCHAIN=auto {command}") } else { command.to_owned() }
 }
 
 /// The files by which the packages of Node are locked.

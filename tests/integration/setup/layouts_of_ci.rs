@@ -841,7 +841,10 @@ fn a_job_has_the_toolchain_and_the_managers_that_its_checks_need() {
     let workflow = project.read(".github/workflows/ll-loop.yml");
     let at = |sign: &str| workflow.find(sign).unwrap_or_else(|| panic!("{sign} in\n{workflow}"));
     assert!(at("uses: pnpm/action-setup@") < at("run: pnpm install\n"), "{workflow}");
-    assert!(at("uses: actions/setup-go@") < at("run: go install example.com/tool@v1\n"), "{workflow}");
+    assert!(
+        at("uses: actions/setup-go@") < at("run: GOTOOLCHAIN=auto go install example.com/tool@v1\n"),
+        "{workflow}"
+    );
     assert!(
         at("run: rustup toolchain install nightly --profile minimal") < at("run: rustup default nightly\n"),
         "{workflow}"

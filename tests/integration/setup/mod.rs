@@ -5,3 +5,4 @@ mod doctor;
 mod init;
 mod layouts_of_ci;
 mod mistakes;
+mod prepared_jobs;
