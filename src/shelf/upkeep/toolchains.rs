@@ -26,10 +26,13 @@ pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
         dart(repository),
         zig(repository),
         ocaml(repository),
-        bazel(repository),
         nix(repository),
     ];
-    found.into_iter().flatten().collect()
+    let mut found: Vec<Finding> = found.into_iter().flatten().collect();
+    // Beside another toolchain, files of Bazel are often only for those who build the project into theirs.
+    let is_second = !found.is_empty() && !calls_bazel(repository);
+    found.extend(bazel(repository).filter(|_| !is_second));
+    found
 }
 
 /// Returns the checks of the format that come with a toolchain. Whether a repository keeps to it, only a try tells.
@@ -274,6 +277,18 @@ fn bazel(repository: &Repository) -> Option<Finding> {
             && repository.text(path).is_some_and(|text| text.lines().any(is_test))
     });
     has_tests.then(|| finding(Purpose::Test, "bazel test //...", file, 1))
+}
+
+/// Tells whether a CI calls the tests of Bazel, also that of Bazel's own projects.
+fn calls_bazel(repository: &Repository) -> bool {
+    let is_of_bazel = |path: &str| path.starts_with(".bazelci/");
+    let calls = ["bazel test", "bazelisk test"];
+    // Other systems than those that are read here call scripts.
+    let is_script = |path: &str| {
+        extension(path) == Some("sh")
+            && repository.text(path).is_some_and(|text| calls.iter().any(|call| text.contains(call)))
+    };
+    repository.paths().any(|path| is_of_bazel(path) || is_script(path)) || ci::say(repository, &calls)
 }
 
 /// The checks of a flake: it says itself that it has some. Beside another toolchain they are often only its packages.
