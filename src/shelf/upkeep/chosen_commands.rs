@@ -112,7 +112,8 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
         evidence: finding.evidence.clone(),
         why: "there are many checks of its kind before it",
     });
-    let offers = more.chain(offers::configured(repository, &called)).collect();
+    let of_toolchains = toolchains::offered(repository);
+    let offers = more.chain(of_toolchains).chain(offers::configured(repository, &called)).collect();
     Plan { checks, tentative, offers }
 }
 

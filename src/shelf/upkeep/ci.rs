@@ -112,6 +112,14 @@ impl CiContents {
         })
     }
 
+    fn call_of_ctest(&self) -> Option<&CiCommand> {
+        let is_call = |line: &&CiCommand| {
+            let words = words(&line.command);
+            matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
+        };
+        self.commands.iter().find(is_call)
+    }
+
     /// Leaves out what only another machine can do, unless no job runs on any but macOS.
     fn settle(&mut self) {
         let machines: Vec<Option<OtherMachine>> =
@@ -192,11 +200,40 @@ fn add_each_once(known: &mut Vec<Finding>, findings: impl IntoIterator<Item = Fi
 
 /// Returns where the workflows call the tests of `CMake`, in a step that needs others before it.
 pub(super) fn call_of_ctest(repository: &Repository) -> Option<Evidence> {
-    let is_call = |line: &&CiCommand| {
-        let words = words(&line.command);
-        matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
-    };
-    contents(repository).commands.iter().find(is_call).map(|line| line.evidence.clone())
+    contents(repository).call_of_ctest().map(|line| line.evidence.clone())
+}
+
+/// Returns the definitions, `NAME=VALUE`, with which the job that calls the tests of `CMake` configures them.
+pub(super) fn definitions_of_ctest(repository: &Repository) -> Vec<String> {
+    let contents = contents(repository);
+    let Some(call) = contents.call_of_ctest() else { return Vec::new() };
+    let of_job = contents.commands.iter().filter(|line| line.job == call.job);
+    let configured = of_job.filter(|line| words(&line.command).first() == Some(&"cmake"));
+    configured.flat_map(|line| definitions(&line.command)).collect()
+}
+
+/// Returns the definitions among the words of a line that are written as they are.
+fn definitions(line: &str) -> Vec<String> {
+    let is_literal =
+        |text: &&str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:=.+-".contains(&byte));
+    // `-D NAME=VALUE` is two words.
+    let line = line.replace(" -D ", " -D");
+    let defined = line.split_whitespace().filter_map(|word| word.strip_prefix("-D"));
+    defined.filter(is_literal).filter(|text| text.contains('=')).map(str::to_owned).collect()
+}
+
+/// Returns what a line of which only its job knows all says of `CMake`: that the tests are called, or the definitions that are written
+/// as they are.
+fn part_of_cmake(line: &str) -> Option<String> {
+    let command = without_assignments(line.rsplit("&&").next().unwrap_or(line));
+    match first_word(command) {
+        "ctest" => Some("ctest".to_owned()),
+        "cmake" => {
+            let defined = definitions(command);
+            (!defined.is_empty()).then(|| format!("cmake -D{}", defined.join(" -D")))
+        }
+        _ => None,
+    }
 }
 
 /// Returns what a command says without the place of its program, the order of its words, and the options by which it measures
@@ -727,9 +764,10 @@ impl Workflow<'_> {
         let place = &place;
         if let Some(script) = step.get("run") {
             for place in place.of_each_place(self.repository, lined_yaml::text(Some(script))) {
-                // Where only the job knows the directory, what is run there is not for any other.
-                if let Some(mut directory) = place.known_directory() {
-                    self.script(script, &place, &mut directory, contents);
+                match place.known_directory() {
+                    Some(mut directory) => self.script(script, &place, &mut directory, contents),
+                    // Where only the job knows the directory, what is run there is not for any other.
+                    None => self.parts_of_cmake(script, &place, contents),
                 }
             }
         }
@@ -821,11 +859,27 @@ impl Workflow<'_> {
                         // Behind it, only the job knows where it is.
                         OUTSIDE.clone_into(directory);
                     }
+                    self.part_of_cmake(&line, &place, self.evidence(node, at), contents);
                     continue;
                 };
                 self.line(&commands, directory, &place, &self.evidence(node, at), contents);
             }
         }
+    }
+
+    /// Notes of a script that `CMake` is configured or its tests are called there, whatever else only the job knows of it.
+    fn parts_of_cmake(&self, node: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
+        let Some(script) = lined_yaml::text(Some(node)) else { return };
+        for (at, line) in logical_lines(script) {
+            self.part_of_cmake(&line, place, self.evidence(node, at), contents);
+        }
+    }
+
+    fn part_of_cmake(&self, line: &str, place: &JobPlace<'_>, evidence: Evidence, contents: &mut CiContents) {
+        let mut place = place.clone();
+        place.add(Caveat::NeedsOthers, true);
+        let command = part_of_cmake(line);
+        contents.commands.extend(command.map(|part| self.command(part, String::new(), &place, evidence)));
     }
 
     /// Notes the commands of a line, and where the next one is run.

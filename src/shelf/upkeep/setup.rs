@@ -899,9 +899,8 @@ pub(super) fn without_image(steps: &mut Vec<SetUpStep>, contents: &CiContents, c
 pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, String)> {
     let mut found: Vec<&(String, String)> = Vec::new();
     for check in &plan.checks {
-        let is_check = |line: &&CiCommand| {
-            !line.has(Caveat::SecondChoice) && is_call(&line.command, &check.finding.command)
-        };
+        let is_check =
+            |line: &&CiCommand| !line.has(Caveat::SecondChoice) && is_line_of(line, &check.finding);
         let mut lines = contents.commands.iter().filter(is_check);
         let Some(first) = lines.next() else { continue };
         let others: Vec<&CiCommand> = lines.collect();
@@ -944,9 +943,12 @@ const MOST_VARIABLES: usize = 12;
 
 /// Returns the jobs that run these commands.
 fn jobs<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeSet<&'c str> {
-    let calls =
-        |command: &&CiCommand| called.iter().any(|finding| is_call(&command.command, &finding.command));
-    contents.commands.iter().filter(calls).map(|command| command.job.as_str()).collect()
+    lines_of(contents, called).map(|line| line.job.as_str()).collect()
+}
+
+/// Returns the lines by which jobs run these commands.
+fn lines_of<'c>(contents: &'c CiContents, called: &[&Finding]) -> impl Iterator<Item = &'c CiCommand> {
+    contents.commands.iter().filter(move |line| called.iter().any(|finding| is_line_of(line, finding)))
 }
 
 /// Tells whether one of these steps installs a program. Who calls it needs it already.

@@ -435,7 +435,7 @@ fn cmake(repository: &Repository) -> Vec<RepositoryTask> {
         let configure = lined_yaml::text(preset.get("configurePreset")).filter(|name| is_callable(name))?;
         let line = lined_yaml::line(text, preset.span.range.start);
         let call = format!(
-            "cmake --preset {configure} && cmake --build --preset {configure} && ctest --preset {name}"
+            "cmake --preset {configure} && cmake --build --preset {configure} && ctest --preset {name} --no-tests=error"
         );
         Some(task("test", call, "", file, line))
     });

@@ -1,7 +1,12 @@
 //! What the toolchain of a language brings along: the tests that lie in a repository, and the format of its files.
 
+use std::collections::BTreeSet;
+
+use super::ci;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
+use super::offers::OfferedCommand;
 use super::tasks::python;
+use crate::base::text::{after_last, up_to};
 use crate::judges::tree::extension;
 use crate::tools::Purpose;
 
@@ -333,21 +338,107 @@ fn dotnet(repository: &Repository) -> Option<Finding> {
     has_tests.then(|| finding(Purpose::Test, "dotnet test", file, 1))
 }
 
-fn cmake(repository: &Repository) -> Option<Finding> {
+/// The tests of `CMake`, and whether they are switched on in the way that the workflows do it.
+struct TestsOfCmake {
+    finding: Finding,
+    are_on: bool,
+}
+
+/// Returns the tests of `CMake`, with the options that are off by default and that its tests are behind.
+fn tests_of_cmake(repository: &Repository) -> Option<TestsOfCmake> {
     let file = repository.first(&["CMakeLists.txt"])?;
-    let adds = |line: &str| {
-        let line = line.trim_start().to_ascii_lowercase();
-        ["enable_testing", "add_test", "include(ctest", "include (ctest", "gtest_discover_tests"]
-            .iter()
-            .any(|sign| line.starts_with(sign))
-    };
     let text = repository.text(file)?;
     // A project of Swift has such a file for who builds it with others, and tests itself in its own way.
-    if repository.has("Package.swift") {
+    if repository.has("Package.swift") || !text.lines().any(adds_tests) {
         return None;
     }
-    let command = "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure";
-    text.lines().any(adds).then(|| finding(Purpose::Test, command, file, line_of(text, adds)))
+    let needed = options_of_tests(text);
+    let known = if needed.is_empty() { Vec::new() } else { ci::definitions_of_ctest(repository) };
+    let of_ci = |name: &str| {
+        let is_of = |definition: &&String| {
+            up_to(definition, &[':', '=']) == name && !is_off(after_last(definition, &['=']))
+        };
+        known.iter().find(is_of)
+    };
+    let is_on = |way: &&Vec<&str>| way.iter().all(|name| of_ci(name).is_some());
+    let are_on = needed.iter().all(|ways| ways.iter().any(|way| is_on(&way)));
+    let chosen = needed.iter().filter_map(|ways| ways.iter().find(is_on).or(ways.first())).flatten();
+    let put_in = |name: &&str| of_ci(name).map_or_else(|| format!("{name}=ON"), Clone::clone);
+    let options: BTreeSet<String> = chosen.map(put_in).collect();
+    let options = options.iter().fold(String::new(), |all, option| all + " -D" + option);
+    // Where no test was made, ctest says so and succeeds.
+    let command = format!(
+        "build=$(mktemp -d) && cmake -S . -B \"$build\"{options} && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure --no-tests=error"
+    );
+    let finding = finding(Purpose::Test, &command, file, line_of(text, adds_tests));
+    Some(TestsOfCmake { finding, are_on })
+}
+
+fn cmake(repository: &Repository) -> Option<Finding> {
+    tests_of_cmake(repository).filter(|tests| tests.are_on).map(|tests| tests.finding)
+}
+
+/// Returns the tests of a toolchain that a repository has switched off, and no workflow switches on.
+pub(super) fn offered(repository: &Repository) -> Option<OfferedCommand> {
+    let tests = tests_of_cmake(repository).filter(|tests| !tests.are_on)?;
+    let why = "its tests are off by default, and no workflow is known to switch them on";
+    Some(OfferedCommand { command: tests.finding.command, evidence: tests.finding.evidence, why })
+}
+
+/// Tells whether a line of `CMake` is where tests begin.
+fn adds_tests(line: &str) -> bool {
+    let line = line.trim_start().to_ascii_lowercase();
+    ["enable_testing", "add_test", "include(ctest", "include (ctest", "gtest_discover_tests"]
+        .iter()
+        .any(|sign| line.starts_with(sign))
+}
+
+/// Returns what has to be switched on for the first tests of a file of `CMake`: of each condition around them the ways to meet it, each
+/// the options that are off by default.
+fn options_of_tests(text: &str) -> Vec<Vec<Vec<&str>>> {
+    let mut conditions: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim_start) {
+        if adds_tests(line) {
+            break;
+        }
+        let (command, behind) = line.split_once('(').unwrap_or((line, ""));
+        match command.trim_end().to_ascii_lowercase().as_str() {
+            "if" => conditions.push(behind),
+            "endif" => drop(conditions.pop()),
+            // What holds in the other case, its condition does not say.
+            "else" => conditions.last_mut().into_iter().for_each(|condition| *condition = ""),
+            "elseif" => conditions.last_mut().into_iter().for_each(|condition| *condition = behind),
+            _ => {}
+        }
+    }
+    let ways = conditions.into_iter().map(|condition| {
+        condition.split(" OR ").map(|way| options_that_are_off(text, way)).collect::<Vec<_>>()
+    });
+    // What needs nothing that is off may hold as it is.
+    ways.filter(|ways| !ways.iter().any(Vec::is_empty)).collect()
+}
+
+/// Returns the options in a condition that are off by default. A negation holds where its option is off.
+fn options_that_are_off<'c>(text: &str, condition: &'c str) -> Vec<&'c str> {
+    let names = condition.split([' ', ')']).filter(|_| !condition.contains("NOT "));
+    names.filter(|name| text.lines().any(|line| is_option_off(line, name))).collect()
+}
+
+/// Tells whether a line of `CMake` declares an option that is off by default.
+fn is_option_off(line: &str, name: &str) -> bool {
+    let Some((command, inner)) = line.split_once('(') else { return false };
+    let behind = inner.trim_start().strip_prefix(name).filter(|behind| behind.starts_with([' ', '\t']));
+    let is_option = command.trim().eq_ignore_ascii_case("option") && !name.is_empty();
+    behind.filter(|_| is_option).is_some_and(|behind| {
+        // What it is for stands in quotes; without a value behind that it is off.
+        let value = after_last(behind, &['"']).split_once(')');
+        value.is_some_and(|(value, _)| value.trim().is_empty() || is_off(value.trim()))
+    })
+}
+
+/// Tells whether a value of `CMake` means no.
+fn is_off(value: &str) -> bool {
+    ["OFF", "FALSE", "NO", "N", "0"].iter().any(|off| value.eq_ignore_ascii_case(off))
 }
 
 fn deno(repository: &Repository) -> Option<Finding> {
@@ -355,4 +446,31 @@ fn deno(repository: &Repository) -> Option<Finding> {
     let ends = ["_test.ts", ".test.ts", "_test.js", ".test.js"];
     let has_tests = repository.paths().any(|path| ends.iter().any(|end| path.ends_with(end)));
     has_tests.then(|| finding(Purpose::Test, "deno test", file, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_of_cmake_stand_behind_options_that_are_off() {
+        let behind = |condition: &str| {
+            format!(
+                "option(A_TESTS \"x\" OFF)\nOPTION (B \"y\" ON)\noption(C \"z\")\nif (B)\nendif()\n{condition}\n  include(CTest)\nendif()\n"
+            )
+        };
+        for (condition, expected) in [
+            ("if(A_TESTS)", "[[[\"A_TESTS\"]]]"),
+            ("if (A_TESTS AND C)", "[[[\"A_TESTS\", \"C\"]]]"),
+            ("if(A_TESTS OR C)", "[[[\"A_TESTS\"], [\"C\"]]]"),
+            ("if(B)", "[]"),
+            ("if(NOT A_TESTS)", "[]"),
+            ("if(A_TESTS)\nelse()", "[]"),
+            ("if(B OR A_TESTS)", "[]"),
+            ("if(A_TESTS)\nif(B)\nendif()", "[[[\"A_TESTS\"]]]"),
+        ] {
+            let found = format!("{:?}", options_of_tests(&behind(condition)));
+            assert_eq!(found, expected, "{condition}");
+        }
+    }
 }

@@ -438,7 +438,7 @@ const LAYOUTS: &[Layout] = &[
         &[("CMakeLists.txt", "project(x)\nenable_testing()\n")],
         &[(
             "test",
-            "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure",
+            "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure --no-tests=error",
             "CMakeLists.txt:2",
             "",
         )],

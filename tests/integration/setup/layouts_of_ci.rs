@@ -140,6 +140,27 @@ const LAYOUTS: &[Layout] = &[
         &[("test", "yarn test-ci", ".github/workflows/ci.yml:8", "")],
     ),
     (
+        "tests of CMake behind an option, which a job switches on among what only it knows",
+        &[
+            (
+                "CMakeLists.txt",
+                "option(X_DEVELOPMENT_BUILD \"x\" OFF)\nif(X_DEVELOPMENT_BUILD)\n  include(CTest)\nendif()\n",
+            ),
+            ("MODULE.bazel", "module(name = \"x\")\n"),
+            ("tests/BUILD", "cc_test(\n  name = \"x\",\n)\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  bazel:\n    runs-on: ubuntu-latest\n    steps:\n      - run: bazelisk build --compilation_mode=${{ matrix.mode }} //...\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - working-directory: ${{ runner.workspace }}\n        run: |\n          cmake -Bbuild -H$GITHUB_WORKSPACE \\\n            -DCMAKE_BUILD_TYPE=${{ matrix.type }} \\\n            -DX_DEVELOPMENT_BUILD=ON \\\n            -G Ninja\n      - working-directory: ${{ runner.workspace }}/build\n        run: ctest -j `nproc`\n",
+            ),
+        ],
+        &[(
+            "test",
+            "build=$(mktemp -d) && cmake -S . -B \"$build\" -DX_DEVELOPMENT_BUILD=ON && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure --no-tests=error",
+            ".github/workflows/ci.yml:17",
+            "",
+        )],
+    ),
+    (
         "tests of CMake, whose steps follow one another, beside those of Bazel",
         &[
             ("CMakeLists.txt", "project(x)\ninclude(CTest)\n"),
@@ -153,7 +174,7 @@ const LAYOUTS: &[Layout] = &[
             ("test_bazel", "bazel test //...", ".github/workflows/ci.yml:6", ""),
             (
                 "test_ctest",
-                "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure",
+                "build=$(mktemp -d) && cmake -S . -B \"$build\" && cmake --build \"$build\" --parallel && ctest --test-dir \"$build\" --output-on-failure --no-tests=error",
                 ".github/workflows/ci.yml:9",
                 "",
             ),

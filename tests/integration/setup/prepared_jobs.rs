@@ -52,3 +52,14 @@ fn a_tool_of_go_is_not_bound_to_the_go_of_the_project_and_has_the_version_that_c
     }
 }
 
+#[test]
+fn the_tests_of_cmake_have_what_their_own_job_has() {
+    let jobs = "  docs:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pip install sphinx\n  build:\n    runs-on: ubuntu-latest\n    env:\n      TZ: Europe/Kyiv\n    steps:\n      - run: |\n          sudo apt-get update\n          sudo apt-get install -y libfoo-dev\n      - run: cmake -B build -DCMAKE_BUILD_TYPE=${{ matrix.type }}\n      - working-directory: ${{runner.workspace}}/build\n        run: ctest -C ${{matrix.build_type}} -j `nproc`\n";
+    let workflow = workflow_of(jobs, &[("CMakeLists.txt", "enable_testing()\n")]);
+    assert_has(
+        &workflow,
+        &["run: sudo apt-get install -y libfoo-dev\n", "TZ: \"Europe/Kyiv\"\n"],
+        &["sphinx"],
+    );
+}
+
