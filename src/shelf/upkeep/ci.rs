@@ -12,9 +12,9 @@ use super::script_lines::{
     is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
 };
 use super::when_jobs_run::{
-    Matrix, OtherMachine, asks_earlier_steps, is_after_merge, is_before_merge, is_only_called,
-    is_started_by_changes, label_of_matrix, lines_of_matrix, matrix, needs_another_event, newest,
-    value_of_matrix, whole_line,
+    Matrix, OtherMachine, asks_earlier_steps, condition_of_others, has_task_each, is_after_merge,
+    is_before_merge, is_channel, is_only_called, is_started_by_changes, label_of_matrix, lines_of_matrix,
+    matrix, needs_another_event, newest, value_of_matrix, whole_line,
 };
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
@@ -52,6 +52,10 @@ pub(super) struct CiCommand {
     /// The machine that it needs, where it is not Linux.
     machine: Option<OtherMachine>,
     caveats: BTreeSet<Caveat>,
+    /// The condition by which it runs in other jobs of a matrix than the one whose place a loop takes.
+    pub(super) condition: Option<String>,
+    /// Whether its job checks the repository out behind it.
+    pub(super) is_before_checkout: bool,
     /// The variables that the job has for it, the nearest first.
     pub(super) variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
@@ -668,6 +672,11 @@ struct JobPlace<'j> {
     caveats: BTreeSet<Caveat>,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
+    /// Whether a loop takes the place of all jobs of the matrix, each of which has a task of its own.
+    has_task_each: bool,
+    /// As in [`CiCommand`].
+    condition: Option<&'j str>,
+    is_before_checkout: bool,
     /// The value of the matrix that is a place of the repository, by how it is written.
     row: Option<(String, &'j str)>,
     checkouts: Checkouts,
@@ -701,6 +710,7 @@ impl Workflow<'_> {
                 machine,
                 caveats: self.is_late.then_some(Caveat::SecondChoice).into_iter().collect(),
                 variables,
+                has_task_each: has_task_each(&job.value, &matrix),
                 matrix,
                 checkouts: Checkouts::of(&job.value, joined),
                 ..JobPlace::default()
@@ -710,8 +720,10 @@ impl Workflow<'_> {
             };
             if lined_yaml::items(job.value.get("steps")).iter().any(checks_out) {
                 contents.runners.extend(label.map(str::to_owned));
+                place.is_before_checkout = true;
             }
             for step in lined_yaml::items(job.value.get("steps")) {
+                place.is_before_checkout &= !checks_out(step);
                 // What is set up behind a check is for those behind it.
                 let is_behind_check =
                     contents.commands.iter().any(|line| line.is_check_of(&place.id(self.path)));
@@ -755,6 +767,7 @@ impl Workflow<'_> {
             machine: machine.or(place.machine),
             directory: written_directory(Some(step)).or(place.directory),
             variables: own,
+            condition: condition_of_others(condition, &place.matrix).filter(|_| !place.has_task_each),
             ..place.clone()
         };
         place.caveats.remove(&Caveat::AsksEarlier);
@@ -923,6 +936,8 @@ impl Workflow<'_> {
             directory,
             job: place.id(self.path),
             machine: place.machine,
+            condition: place.condition.map(str::to_owned),
+            is_before_checkout: place.is_before_checkout,
             variables: place.variables.iter().map(owned).collect(),
             evidence,
         }

@@ -1,9 +1,10 @@
 //! The lines of a job that make it ready for others: they install what a repository depends on.
 
+use super::script_lines::without_assignments;
 use crate::base::text::first_word;
 
 /// What installs what a repository depends on, by how the command begins.
-const INSTALLS: [&str; 43] = [
+const INSTALLS: [&str; 41] = [
     "helm plugin install",
     "nimble install",
     "lein deps",
@@ -42,8 +43,6 @@ const INSTALLS: [&str; 43] = [
     "composer update",
     "go mod download",
     "go install",
-    "sudo apt-get",
-    "sudo apt ",
     "rustup ",
     "cargo install",
     "dotnet tool restore",
@@ -64,7 +63,38 @@ pub(super) fn is_install(command: &str) -> bool {
         matches!(*name, "deps" | "install" | "setup" | "install-dev" | "dev-install" | "bootstrap")
     });
     // `yarn` alone is `yarn install`.
-    command == "yarn" || by_task || INSTALLS.iter().any(begins)
+    command == "yarn" || by_task || is_of_system(command) || INSTALLS.iter().any(begins)
+}
+
+/// Programs that install packages of the system.
+const OF_SYSTEM: [&str; 6] = ["apt", "apt-get", "apk", "dnf", "microdnf", "yum"];
+
+/// Tells whether a line is about packages of the system.
+pub(super) fn is_of_system(command: &str) -> bool {
+    let plain = as_user(command);
+    let changes =
+        |word: &str| matches!(word, "install" | "add" | "update" | "upgrade" | "build-dep" | "remove");
+    OF_SYSTEM.contains(&first_word(plain)) && plain.split(' ').any(changes)
+}
+
+/// Tells whether a line installs packages of the system, and does not only ask which there are.
+pub(super) fn installs_of_system(command: &str) -> bool {
+    is_of_system(command) && command.split(' ').any(|word| matches!(word, "install" | "add" | "build-dep"))
+}
+
+/// Tells whether a line is about packages of the system and asks nobody for the rights to change them.
+pub(super) fn is_of_root(command: &str) -> bool {
+    is_of_system(command) && first_word(without_assignments(command)) != "sudo"
+}
+
+/// Returns a command without `sudo`, its options and the variables around it.
+fn as_user(command: &str) -> &str {
+    let plain = without_assignments(command);
+    let Some(mut rest) = plain.strip_prefix("sudo ") else { return plain };
+    while let Some((_, behind)) = rest.split_once(' ').filter(|(word, _)| word.starts_with('-')) {
+        rest = behind;
+    }
+    without_assignments(rest)
 }
 
 /// Tells whether a command leaves nothing behind that another one needs, or only what every machine has: of a line with several, the
@@ -72,4 +102,26 @@ pub(super) fn is_install(command: &str) -> bool {
 pub(super) fn makes_ready(command: &str) -> bool {
     let plain = ["echo", "mkdir", "set", "export", "source", ".", "true", "ls", "pwd", "cat", "date", "rm"];
     plain.contains(&first_word(command)) || is_install(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_the_system_are_told_from_what_only_looks() {
+        for (command, is_about, is_root) in [
+            ("sudo apt-get install -y libx", true, false),
+            ("sudo -E apt update", true, false),
+            ("sudo DEBIAN_FRONTEND=noninteractive apt-get install x", true, false),
+            ("apt-get -qq install x", true, true),
+            ("DEBIAN_FRONTEND=noninteractive apt-get install x", true, true),
+            ("apk add --no-cache git", true, true),
+            ("dnf -y install gcc", true, true),
+            ("apk info", false, false),
+            ("make install", false, false),
+        ] {
+            assert_eq!((is_of_system(command), is_of_root(command)), (is_about, is_root), "{command}");
+        }
+    }
 }

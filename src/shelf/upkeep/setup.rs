@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::chosen_commands::Plan;
 use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, words};
 use super::found_repository::{Finding, Repository, declared};
-use super::install_lines::is_install;
+use super::install_lines::{installs_of_system, is_install, is_of_root, is_of_system};
 use super::job_services::{JobContainer, JobServices};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
@@ -20,6 +20,8 @@ use crate::tools::{TOOLS, Tool, recognise, recognise_line};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetUpStep {
     pub(super) does: SetUp,
+    /// Whether it comes before the checkout, which may need what it installs.
+    pub(super) is_before_checkout: bool,
     /// Where it is done; empty for the top.
     pub(super) directory: String,
 }
@@ -148,6 +150,10 @@ struct SetUpPlace<'r> {
     directory: String,
     /// The jobs that run the checks.
     jobs: BTreeSet<&'r str>,
+    /// The conditions by which they do so in some jobs of a matrix.
+    conditions: BTreeSet<&'r str>,
+    /// Whether the loop runs in the container of those jobs.
+    is_contained: bool,
 }
 
 /// Returns the steps before a loop. In a loop for packages, `package` is one of them, and the steps are for any package: they have no directory.
@@ -160,6 +166,7 @@ pub(super) fn steps(
     // A fix may call another tool than its check, and the job needs both.
     let findings: Vec<&Finding> =
         plan.checks.iter().flat_map(|check| [Some(&check.finding), check.fix.as_ref()]).flatten().collect();
+    let is_contained = container(contents, plan).is_some();
     let mut steps: Vec<SetUpStep> = Vec::new();
     let directories: BTreeSet<&str> = findings.iter().map(|finding| finding.directory.as_str()).collect();
     for below in directories {
@@ -171,7 +178,16 @@ pub(super) fn steps(
         let here = if directory.is_empty() { repository.clone() } else { repository.below(&directory) };
         let called: Vec<&Finding> =
             findings.iter().filter(|finding| finding.directory == below).copied().collect();
-        let place = SetUpPlace { here, repository, contents, directory, jobs: jobs(contents, &called) };
+        let lines: Vec<&CiCommand> = lines_of(contents, &called).collect();
+        let place = SetUpPlace {
+            here,
+            repository,
+            contents,
+            directory,
+            jobs: lines.iter().map(|line| line.job.as_str()).collect(),
+            conditions: lines.iter().filter_map(|line| line.condition.as_deref()).collect(),
+            is_contained,
+        };
         let does = place.steps(&called);
         // A workspace of Node has one lock file, at its top: one install there serves all of its packages.
         let is_of_top =
@@ -185,7 +201,8 @@ pub(super) fn steps(
                 // GitHub heeds `working-directory` only in steps that run a command.
                 SetUp::Action { .. } | SetUp::CopiedAction { .. } => String::new(),
             };
-            let step = SetUpStep { does, directory };
+            let is_before_checkout = is_contained && place.is_before_checkout(&does);
+            let step = SetUpStep { does, is_before_checkout, directory };
             if !steps.contains(&step) {
                 steps.push(step);
             }
@@ -205,7 +222,15 @@ pub fn install_of(repository: &Repository, finding: &Finding, package: Option<&s
     };
     let here = if directory.is_empty() { repository.clone() } else { repository.below(&directory) };
     let contents = CiContents::default();
-    let place = SetUpPlace { here, repository, contents: &contents, directory, jobs: BTreeSet::new() };
+    let place = SetUpPlace {
+        here,
+        repository,
+        contents: &contents,
+        directory,
+        jobs: BTreeSet::new(),
+        conditions: BTreeSet::new(),
+        is_contained: false,
+    };
     let languages = place.languages(&[finding]);
     let commands = place.installs_of_files(&languages);
     let by_ruby = languages.contains("ruby").then(|| "bundle install".to_owned());
@@ -227,7 +252,7 @@ impl SetUpPlace<'_> {
         steps.extend(self.actions_of_others(called));
         let of_ci = self.installs_of_ci(&languages);
         // Packages of the system come beside what a project depends on; any other line of the job stands for the lock files.
-        let is_all = of_ci.iter().any(|command| !command.starts_with("sudo apt"));
+        let is_all = of_ci.iter().any(|command| !is_of_system(command));
         let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
         // What such a line calls itself comes before it: `task setup` needs the program.
         for command in of_ci.into_iter().chain(of_files) {
@@ -472,7 +497,7 @@ impl SetUpPlace<'_> {
         let jobs = if is_of_others { first.into_iter().collect() } else { jobs.clone() };
         let mut found: Vec<String> = Vec::new();
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
-            let is_here = command.directory == self.directory;
+            let is_here = command.directory == self.directory && self.is_meant(command);
             let is_new = !found.contains(&command.command);
             let installs = is_install(&command.command) && !installs_archive(&command.command)
                 || self.is_own_set_up(&command.command);
@@ -485,9 +510,28 @@ impl SetUpPlace<'_> {
         }
         // What another job needs may be no more than a tool of its own.
         if is_of_others && !self.installs_of_files(languages).is_empty() {
-            found.retain(|command| command.starts_with("sudo apt"));
+            found.retain(|command| is_of_system(command));
         }
+        // The list of packages alone installs nothing.
+        let has_packages = found.iter().any(|command| installs_of_system(command));
+        found.retain(|command| has_packages || !is_of_system(command));
         found
+    }
+
+    /// Tells whether a line prepares for the jobs that a loop takes the place of. What is for some jobs of a matrix is for those checks
+    /// that only these make; without `sudo`, packages of the system are for the container that has them, and its root.
+    fn is_meant(&self, line: &CiCommand) -> bool {
+        let is_of_checks =
+            line.condition.as_deref().is_none_or(|condition| self.conditions.contains(condition));
+        is_of_checks && (self.is_contained || !is_of_root(&line.command))
+    }
+
+    /// Tells whether the jobs of the checks do this before they check the repository out.
+    fn is_before_checkout(&self, does: &SetUp) -> bool {
+        let SetUp::Run(command) = does else { return false };
+        let is_meant = |line: &&CiCommand| line.command == *command && self.jobs.contains(line.job.as_str());
+        is_of_system(command)
+            && self.contents.commands.iter().find(is_meant).is_some_and(|line| line.is_before_checkout)
     }
 
     /// Tells whether a command is a script of the repository that makes the machine ready, by its name.

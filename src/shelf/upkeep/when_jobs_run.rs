@@ -99,6 +99,79 @@ pub(super) fn newest<'v>(values: &[&'v str]) -> Option<&'v str> {
         .or_else(|| values.first().copied())
 }
 
+/// Tells whether a version is a channel that moves before a release does.
+pub(super) fn is_channel(version: &str) -> bool {
+    matches!(version, "dev" | "devel" | "beta" | "main" | "master" | "nightly" | "head" | "edge")
+}
+
+/// Returns the condition of a step that holds in some jobs of a matrix, and not in the one whose place a loop takes: on a runner of
+/// Linux, with the newest versions.
+pub(super) fn condition_of_others<'j>(condition: Option<&'j Node>, matrix: &Matrix<'_>) -> Option<&'j str> {
+    let text = lined_yaml::text(condition)?.trim();
+    let plain = text.trim_start_matches("${{").trim_end_matches("}}");
+    let holds = plain.split("||").any(|one| one.split("&&").all(|part| may_hold(part.trim(), matrix)));
+    (!holds).then_some(text)
+}
+
+/// Tells whether one comparison with a value of a matrix may hold in the job that a loop stands for; what is about something else may.
+fn may_hold(part: &str, matrix: &Matrix<'_>) -> bool {
+    let Some((before, behind)) = part.trim_matches(['(', ')']).split_once("matrix.") else { return true };
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let key = behind.split(|c| !is_of_name(c)).next().unwrap_or("");
+    let compared = behind[key.len()..].trim_start();
+    let value = compared.trim_start_matches(['=', '!', ',', ' ']).trim_end_matches([')', ' ']);
+    let value = value.trim_matches(['\'', '"']);
+    let chosen = matrix.iter().find(|(known, _)| *known == key).and_then(|(_, values)| chosen(values));
+    match (compared.get(..2), chosen) {
+        (Some("=="), Some(chosen)) => chosen == value,
+        (Some("!="), Some(chosen)) => chosen != value,
+        (Some("!="), None) => true,
+        _ if before.contains("startsWith") => {
+            chosen.map_or_else(|| is_linux(value), |chosen| chosen.starts_with(value))
+        }
+        _ if before.contains("contains") => {
+            chosen.map_or_else(|| is_linux(value), |chosen| chosen.contains(value))
+        }
+        // What no file says may be the runner that all jobs have in the end.
+        (Some("=="), None) => is_linux(value),
+        // Whether it is set; of two versions that are measured, the newest may hold.
+        _ => !compared.is_empty() || before.contains('!'),
+    }
+}
+
+fn is_linux(label: &str) -> bool {
+    label.starts_with("ubuntu") || label.eq_ignore_ascii_case("linux")
+}
+
+/// Returns the value of a matrix that the job has whose place a loop takes: of runners the newest of Linux, and the newest version.
+/// Which of other values is chosen, nothing says.
+fn chosen<'v>(values: &[&'v str]) -> Option<&'v str> {
+    // The runner of the workflow that `init` writes comes first, whatever it is called.
+    let own = ["ubuntu-24.04", "ubuntu-latest"];
+    let named = values.iter().find(|value| own.contains(value));
+    let of_linux = values.iter().filter(|value| is_linux(value)).max();
+    let are_versions = || {
+        let is_version = |value: &&str| *value == "stable" || value.starts_with(|c: char| c.is_ascii_digit());
+        newest(values).filter(is_version)
+    };
+    named.or(of_linux).copied().or_else(are_versions)
+}
+
+/// Tells whether the jobs of a matrix have tasks or places of their own, so that a loop takes the place of all of them.
+pub(super) fn has_task_each(job: &Node, matrix: &Matrix<'_>) -> bool {
+    let is_place = |node: Option<&Node>| {
+        lined_yaml::text(node.and_then(|node| node.get("working-directory")))
+            .is_some_and(|text| text.contains("matrix."))
+    };
+    let is_task = |script: &str| {
+        script.lines().any(|line| line.contains("matrix.") && lines_of_matrix(line.trim(), matrix).len() > 1)
+    };
+    is_place(job.get("defaults").and_then(|node| node.get("run")))
+        || lined_yaml::items(job.get("steps"))
+            .iter()
+            .any(|step| is_place(Some(step)) || lined_yaml::text(step.get("run")).is_some_and(is_task))
+}
+
 /// Tells whether a step runs only where an earlier one of its job has found something.
 pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
     lined_yaml::text(condition).is_some_and(|text| text.contains("steps."))
@@ -388,6 +461,33 @@ mod tests {
             (&[], None),
         ] {
             assert_eq!(newest(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_loop_takes_the_place_of_the_job_on_linux_with_the_newest_versions() {
+        let matrix: Matrix<'_> = vec![
+            ("os", vec!["ubuntu-20.04", "ubuntu-22.04", "windows-latest"]),
+            ("python", vec!["3.9", "3.14"]),
+            ("cxx", vec!["g++-4.9", "clang++-14"]),
+        ];
+        for (part, holds) in [
+            ("matrix.os == 'ubuntu-22.04'", true),
+            ("matrix.os == 'ubuntu-20.04'", false),
+            ("matrix.os != 'windows-latest'", true),
+            ("startsWith(matrix.os, 'ubuntu')", true),
+            ("startsWith(matrix.os, 'macos')", false),
+            ("matrix.python == 3.14", true),
+            ("matrix.python == '3.9'", false),
+            ("matrix.python < 3.10", true),
+            ("matrix.cxx == 'g++-4.9'", false),
+            ("matrix.cxx != 'g++-4.9'", true),
+            ("matrix.runner == 'ubuntu-latest'", true),
+            ("matrix.coverage", false),
+            ("!matrix.coverage", true),
+            ("github.ref == 'refs/heads/main'", true),
+        ] {
+            assert_eq!(may_hold(part, &matrix), holds, "{part}");
         }
     }
 

@@ -127,8 +127,10 @@ impl GithubJob<'_> {
         }
         out.push_str(&self.surroundings);
         out.push_str("    steps:\n");
+        let package = has_packages.then_some("${{ matrix.path }}");
+        self.set_up(out, package, true);
         checkout(out, self.contents);
-        self.set_up(out, has_packages.then_some("${{ matrix.path }}"));
+        self.set_up(out, package, false);
         Self::own(out, "", &[("loop", self.name.to_owned())]);
         if has_packages {
             out.push_str("          params: path=${{ matrix.path }}\n");
@@ -260,8 +262,8 @@ impl GithubJob<'_> {
         }
     }
 
-    fn set_up(&self, out: &mut String, package: Option<&str>) {
-        for step in &self.steps {
+    fn set_up(&self, out: &mut String, package: Option<&str>, is_before_checkout: bool) {
+        for step in self.steps.iter().filter(|step| step.is_before_checkout == is_before_checkout) {
             match &step.does {
                 SetUp::Action { action, with } => uses(action, with, out),
                 SetUp::CopiedAction { uses, with } => uses_copied(uses, with, out),

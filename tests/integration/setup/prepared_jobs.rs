@@ -63,3 +63,48 @@ fn the_tests_of_cmake_have_what_their_own_job_has() {
     );
 }
 
+#[test]
+fn the_list_of_packages_alone_installs_nothing() {
+    let jobs = "  build:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          sudo apt-get update\n          sudo apt-get install -y ${{ matrix.packages }}\n      - run: make test\n";
+    let workflow = workflow_of(jobs, &[("Makefile", "test:\n\tx\n")]);
+    assert_has(&workflow, &[], &["apt-get"]);
+}
+
+#[test]
+fn what_is_for_some_jobs_of_a_matrix_is_for_the_checks_that_these_make() {
+    let jobs = "  test:\n    runs-on: ${{ matrix.os }}\n    strategy:\n      matrix:\n        os: [ubuntu-20.04, ubuntu-latest, windows-latest]\n        python: ['3.9', '3.14']\n    steps:\n      - if: matrix.os == 'ubuntu-20.04'\n        run: sudo apt-get install libtinfo5\n      - if: ${{ startsWith(matrix.os, 'ubuntu') && matrix.python != '3.9' }}\n        run: sudo apt-get install libnew\n      - if: matrix.python == '3.9'\n        run: pip install backports\n      - if: matrix.coverage\n        run: pip install coverage\n      - run: pip install pytest\n      - run: pytest\n  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - if: matrix.linter == 'mypy'\n        run: pip install mypy\n      - if: matrix.linter == 'mypy'\n        run: mypy src\n";
+    let workflow = workflow_of(jobs, &[]);
+    assert_has(
+        &workflow,
+        &["install libnew\n", "run: pip install pytest\n", "run: pip install mypy\n"],
+        &["libtinfo5", "backports", "coverage"],
+    );
+}
+
+#[test]
+fn where_each_job_of_a_matrix_has_a_task_what_they_install_is_for_all() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        task: [lint, test]\n    steps:\n      - if: matrix.task == 'test'\n        run: sudo apt-get install libfoo\n      - run: make ${{ matrix.task }}\n";
+    let workflow = workflow_of(jobs, &[("Makefile", "lint:\n\tx\ntest:\n\ty\n")]);
+    assert_has(&workflow, &["run: sudo apt-get install libfoo\n"], &[]);
+}
+
+#[test]
+fn packages_of_a_container_are_installed_in_it_before_the_checkout() {
+    let of = |container: &str| {
+        let jobs = format!(
+            "  all:\n    runs-on: ubuntu-latest\n{container}    steps:\n      - run: apk add --no-cache git bash\n      - uses: actions/checkout@v6\n      - run: apk add make\n      - run: make test\n"
+        );
+        workflow_of(&jobs, &[("Makefile", "test:\n\tx\n")])
+    };
+    let workflow = of("    container: alpine:3\n");
+    let at = |sign: &str| workflow.find(sign).unwrap_or_else(|| panic!("{sign} in\n{workflow}"));
+    let in_order = [
+        "run: apk add --no-cache git bash\n",
+        "uses: actions/checkout@",
+        "run: apk add make\n",
+        "little-loops/",
+    ];
+    assert!(in_order.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{workflow}");
+    assert_has(&of(""), &[], &["apk add"]);
+}
+
