@@ -74,6 +74,8 @@ pub(super) struct CiAction {
     pub(super) of_variables: Vec<(String, String)>,
     /// Those that the matrix of the job says, each with the newest of its versions.
     pub(super) of_matrix: Vec<(String, String)>,
+    /// The inputs for which the matrix has a channel among its versions.
+    of_channels: BTreeSet<String>,
     /// Whether this is all that it is given, and no condition decides whether it is called.
     pub(super) is_whole: bool,
 }
@@ -82,6 +84,12 @@ impl CiAction {
     /// Returns its inputs whose values are known without a variable.
     pub(super) fn inputs(&self) -> impl Iterator<Item = &(String, String)> {
         self.with.iter().chain(&self.of_matrix)
+    }
+
+    /// Tells whether an input is a channel in some job.
+    pub(super) fn has_channel(&self, input: &str) -> bool {
+        self.of_channels.contains(input)
+            || self.inputs().any(|(known, value)| known == input && is_channel(value))
     }
 }
 
@@ -802,11 +810,15 @@ impl Workflow<'_> {
             inputs.iter().filter_map(of_entry).collect::<Vec<_>>()
         };
         let (with, of_variables) = (values(true), values(false));
-        let versions = |entry: &Entry| {
+        let of_entry = |entry: &Entry| {
             let written = lined_yaml::text(Some(&entry.value))?;
-            let (_, values) = place.matrix.iter().find(|(key, _)| written == value_of_matrix(key))?;
-            Some((entry.key.clone(), newest(values)?.to_owned()))
+            place.matrix.iter().find(|(key, _)| written == value_of_matrix(key)).map(|(_, values)| values)
         };
+        let versions = |entry: &Entry| Some((entry.key.clone(), newest(of_entry(entry)?)?.to_owned()));
+        let is_of_channels = |entry: &&Entry| {
+            of_entry(entry).is_some_and(|values| values.iter().any(|value| is_channel(value)))
+        };
+        let of_channels = inputs.iter().filter(is_of_channels).map(|entry| entry.key.clone()).collect();
         let of_matrix: Vec<_> =
             inputs.iter().filter_map(versions).filter(|(_, value)| is_plain(value)).collect();
         let job = place.id(self.path);
@@ -818,7 +830,7 @@ impl Workflow<'_> {
         };
         let (name, version) = (name.to_owned(), version.to_owned());
         let is_whole = with.len() + of_matrix.len() == inputs.len() && step.get("if").is_none();
-        let action = CiAction { name, version, job, with, of_variables, of_matrix, is_whole };
+        let action = CiAction { name, version, job, with, of_variables, of_matrix, of_channels, is_whole };
         if named.starts_with("./") {
             // With only some of its inputs, or without its condition, the action would do something else than in that job.
             if action.is_whole && action.of_matrix.is_empty() {

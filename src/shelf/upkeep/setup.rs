@@ -817,6 +817,14 @@ impl SetUpPlace<'_> {
             .or_else(|| newest_of(any().flat_map(CiAction::inputs), input))
     }
 
+    /// Returns the version that the repository's own workflows give an action whose newest release is the default: beside a channel
+    /// that moves, a version that is named is the oldest that the repository takes.
+    fn released_of_ci(&self, action: &str, input: &str) -> Option<String> {
+        let has_channel = |known: &CiAction| known.name == action && known.has_channel(input);
+        self.of_ci(action, input)
+            .filter(|version| version == "stable" || !self.contents.actions.iter().any(has_channel))
+    }
+
     /// Returns all values that the repository's own workflows give an input of an action, a line each: a job may set up several.
     fn all_of_ci(&self, action: &str, input: &str) -> Option<String> {
         let of_action = self.contents.actions.iter().filter(|known| known.name == action);
@@ -1125,7 +1133,7 @@ fn dart(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     if place.is_of_flutter() {
         return vec![action(&FLUTTER, vec![("channel", "stable".to_owned())])];
     }
-    let version = place.of_ci(DART.name, "sdk").filter(|version| version != "dev");
+    let version = place.released_of_ci(DART.name, "sdk");
     vec![action(&DART, version.map(|version| ("sdk", version)).into_iter().collect())]
 }
 
@@ -1135,7 +1143,7 @@ fn zig(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 }
 
 fn nim(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let version = place.of_ci(NIM.name, "nim-version").map(|version| ("nim-version", version));
+    let version = place.released_of_ci(NIM.name, "nim-version").map(|version| ("nim-version", version));
     vec![action(&NIM, version.into_iter().collect())]
 }
 

@@ -108,3 +108,16 @@ fn packages_of_a_container_are_installed_in_it_before_the_checkout() {
     assert_has(&of(""), &[], &["apk add"]);
 }
 
+#[test]
+fn beside_a_channel_the_released_version_is_the_newest() {
+    let of = |sdk: &str| {
+        let jobs = format!(
+            "  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        sdk: {sdk}\n    steps:\n      - uses: dart-lang/setup-dart@v1\n        with: {{sdk: '${{{{ matrix.sdk }}}}'}}\n      - run: dart test\n"
+        );
+        workflow_of(&jobs, &[("pubspec.yaml", "name: x\n")])
+    };
+    assert_has(&of("['3.4', dev]"), &["uses: dart-lang/setup-dart@"], &["sdk:"]);
+    assert_has(&of("['3.4', '3.9']"), &["sdk: \"3.9\"\n"], &[]);
+    assert_has(&of("['3.4', stable, dev]"), &["sdk: stable\n"], &[]);
+}
+
