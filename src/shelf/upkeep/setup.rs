@@ -257,9 +257,9 @@ impl SetUpPlace<'_> {
         // What such a line calls itself comes before it: `task setup` needs the program.
         for command in of_ci.into_iter().chain(of_files) {
             let program = up_to(&command, &[' ']);
-            let is_lacking = LACKING_PROGRAMS.contains(&program) && !brought(&steps, program);
+            let is_lacking = LACKING_PROGRAMS.contains(&program) && !self.brought(&steps, program);
             steps.extend(self.install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
-            let manager = self.action_of_manager(program).filter(|_| !brought(&steps, program));
+            let manager = self.action_of_manager(program).filter(|_| !self.brought(&steps, program));
             steps.extend(manager);
             self.add_install(&mut steps, &command);
         }
@@ -679,6 +679,41 @@ impl SetUpPlace<'_> {
         found
     }
 
+    /// Tells whether one of these steps installs a program. Who calls it needs it already.
+    fn brought(&self, steps: &[SetUp], program: &str) -> bool {
+        let names = |step: &SetUp| matches!(step, SetUp::Run(command) if command.contains(program) && command.split(' ').next() != Some(program));
+        // A list of dependencies or a program of its own, `npm ci`, says itself what it is.
+        let is_own = |step: &SetUp| matches!(step, SetUp::Run(command) if command.split(' ').next() == Some(program) && !LACKING_PROGRAMS.contains(&program));
+        let is_any = |step: &SetUp| {
+            names(step) || is_own(step) || brings(step, program) || self.is_dependency(step, program)
+        };
+        steps.iter().any(is_any)
+    }
+
+    /// Tells whether a step installs what a project depends on in Python, and a tool is declared there.
+    fn is_dependency(&self, step: &SetUp, program: &str) -> bool {
+        let SetUp::Run(command) = step else { return false };
+        let is_of_project = ["requirements", "-e ", "--group"].iter().any(|sign| command.contains(sign));
+        let is_tool = matches!(program, "pytest" | "mypy" | "ruff" | "black" | "flake8");
+        let is_interpreter = matches!(program, "python" | "python3");
+        is_of_project
+            && (is_interpreter
+                || is_tool && (declared(&self.here, program).is_some() || self.lists(command, program)))
+    }
+
+    /// Tells whether a list of packages that a command installs has one.
+    fn lists(&self, command: &str, package: &str) -> bool {
+        let is_list = |word: &&str| matches!(extension(word), Some("txt" | "in"));
+        let texts = command
+            .split(' ')
+            .filter(is_list)
+            .filter_map(|path| self.here.text(path.trim_start_matches("./")));
+        let is_package = |line: &str| {
+            line.split(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).next() == Some(package)
+        };
+        texts.flat_map(str::lines).any(|line| is_package(line.trim_start()))
+    }
+
     /// Returns what installs the list of dependencies that has pytest, where nothing so far does.
     fn list_of_pytest(&self, called: &[&Finding], steps: &[SetUp]) -> Option<String> {
         let is_called = called.iter().any(|finding| finding.command == "python -m pytest");
@@ -711,7 +746,7 @@ impl SetUpPlace<'_> {
             };
             let of_task = self.tools_of_task(finding);
             for (program, install) in install.map(|install| (program, install)).into_iter().chain(of_task) {
-                if !brought(steps, &program) && !found.contains(&install) {
+                if !self.brought(steps, &program) && !found.contains(&install) {
                     found.push(install);
                 }
             }
@@ -1003,12 +1038,9 @@ fn lines_of<'c>(contents: &'c CiContents, called: &[&Finding]) -> impl Iterator<
     contents.commands.iter().filter(move |line| called.iter().any(|finding| is_line_of(line, finding)))
 }
 
-/// Tells whether one of these steps installs a program. Who calls it needs it already.
-fn brought(steps: &[SetUp], program: &str) -> bool {
-    let names = |step: &SetUp| matches!(step, SetUp::Run(command) if command.contains(program) && command.split(' ').next() != Some(program));
-    // A list of dependencies or a program of its own, `npm ci`, says itself what it is.
-    let is_own = |step: &SetUp| matches!(step, SetUp::Run(command) if command.split(' ').next() == Some(program) && !LACKING_PROGRAMS.contains(&program));
-    steps.iter().any(|step| names(step) || is_own(step) || brings(step, program))
+/// Tells whether a line of a job makes a check: it is the same command, or what is written in its place, as for the tests of `CMake`.
+fn is_line_of(line: &CiCommand, check: &Finding) -> bool {
+    is_call(&line.command, &check.command) || line.evidence == check.evidence
 }
 
 /// Tells whether a step brings a program along.
@@ -1027,13 +1059,7 @@ fn brings(step: &SetUp, program: &str) -> bool {
             "helm/chart-testing-action" => program == "ct",
             _ => false,
         },
-        // What a project depends on in Python has the tools that it calls.
-        SetUp::Run(command) => {
-            let is_of_project =
-                command.contains("requirements") || command.contains("-e ") || command.contains("--group");
-            is_of_project
-                && matches!(program, "pytest" | "mypy" | "ruff" | "black" | "flake8" | "python" | "python3")
-        }
+        SetUp::Run(_) => false,
     }
 }
 

@@ -121,3 +121,13 @@ fn beside_a_channel_the_released_version_is_the_newest() {
     assert_has(&of("['3.4', stable, dev]"), &["sdk: stable\n"], &[]);
 }
 
+#[test]
+fn a_tool_of_python_comes_with_a_project_that_declares_it() {
+    let of = |requirements: &str| {
+        let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pip install -r requirements.txt\n      - run: pytest -q\n";
+        workflow_of(jobs, &[("requirements.txt", requirements)])
+    };
+    assert_has(&of("requests\npytest>=8\n"), &[], &["install pytest"]);
+    assert_has(&of("requests\npytest-cov\n"), &["run: python -m pip install pytest\n"], &[]);
+}
+
