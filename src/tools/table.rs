@@ -154,6 +154,9 @@ pub struct Tool {
     pub inputs: BTreeMap<String, String>,
     /// The command to write where a repository has only its configuration.
     pub offer: Option<String>,
+    /// Patterns of the files that this command has to be given, as git knows them; none where it finds them by itself.
+    #[serde(default)]
+    pub offer_files: Vec<String>,
     #[serde(default)]
     pub(super) valued: Vec<String>,
     #[serde(default)]

@@ -44,15 +44,29 @@ pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Of
         })
     };
     let offer = |tool: &Tool| {
-        let command = tool.offer.clone()?;
+        let command = on_files(tool.offer.as_deref()?, &tool.offer_files);
         let evidence = evidence(tool, repository)?;
-        (!is_called(tool) && !is_run(tool)).then_some(OfferedCommand {
+        let is_named = || tool.programs().iter().any(|program| ci::call(repository, program));
+        (!is_called(tool) && !is_run(tool)).then(|| OfferedCommand {
             command,
             evidence,
-            why: "only its configuration is there",
+            why: if is_named() {
+                "a workflow calls it in a way that is no check by itself"
+            } else {
+                "only its configuration is there"
+            },
         })
     };
     TOOLS.tools.iter().filter_map(offer).collect()
+}
+
+/// Returns a command with the files that it is to look at. Without any, a formatter waits for a text on its standard input.
+fn on_files(command: &str, patterns: &[String]) -> String {
+    if patterns.is_empty() {
+        return command.to_owned();
+    }
+    let patterns: Vec<String> = patterns.iter().map(|pattern| format!("'{pattern}'")).collect();
+    format!("git ls-files -z {} | xargs -0 -r {command}", patterns.join(" "))
 }
 
 fn evidence(tool: &Tool, repository: &Repository) -> Option<Evidence> {

@@ -655,6 +655,28 @@ fn a_tool_that_is_only_configured_is_offered_and_never_added() {
 }
 
 #[test]
+fn what_is_offered_looks_at_files_and_says_what_speaks_for_it() {
+    let project = project(&[
+        (".clang-format", "x\n"),
+        ("CMakeLists.txt", "option(X_TESTS \"x\" OFF)\nif(X_TESTS)\n  enable_testing()\nendif()\n"),
+        ("Makefile", "lint:\n\tx\n"),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: git ls-files '*.h' | xargs clang-format-20 -i\n",
+        ),
+    ]);
+    begun(&project, &[]);
+    let text = project.read(".loops/tidy.yaml");
+    for offered in [
+        "# Not added, because a workflow calls it in a way that is no check by itself (.clang-format:1):\n#   action: git ls-files -z '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' | xargs -0 -r clang-format --dry-run --Werror\n",
+        "# Not added, because its tests are off by default, and no workflow is known to switch them on (CMakeLists.txt:3):\n#   action: build=$(mktemp -d) && cmake -S . -B \"$build\" -DX_TESTS=ON && ",
+    ] {
+        assert!(text.contains(offered), "{offered} in\n{text}");
+    }
+    assert!(!text.contains("\n  test:"), "{text}");
+}
+
+#[test]
 fn what_a_script_of_the_repository_calls_is_not_offered() {
     let project = project(&[
         ("scripts/check", "#!/bin/sh\nset -x\n${PREFIX}ruff check src\n"),
