@@ -53,11 +53,28 @@ pub fn writes(body: &str) -> bool {
     body.contains("--fix") || body.contains("--write") || commands.into_iter().any(is_written)
 }
 
+/// What stands between the words of a name.
+const SIGNS: [char; 5] = [':', '-', '_', '.', '/'];
+
+/// Returns a name in small letters, with a sign between its words where a capital begins one: of `checkLicense`, `check-license`.
+fn spelt(name: &str) -> String {
+    let mut spelt = String::new();
+    let mut is_behind_small = false;
+    for c in name.chars() {
+        if is_behind_small && c.is_ascii_uppercase() {
+            spelt.push('-');
+        }
+        is_behind_small = c.is_ascii_lowercase();
+        spelt.push(c.to_ascii_lowercase());
+    }
+    spelt
+}
+
 /// Returns what a task is by its name and by what it does, as far as that is known; nothing for one that is neither a check nor mends.
 pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     let names = &TOOLS.names;
-    let lower = name.to_ascii_lowercase();
-    let words: Vec<&str> = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty()).collect();
+    let lower = spelt(name);
+    let words: Vec<&str> = lower.split(SIGNS).filter(|word| !word.is_empty()).collect();
     let is = |word: &str, known: &[String]| known.iter().any(|known| known == word);
     let has = |known: &[String]| words.iter().any(|word| is(word, known));
     if NO_CHECK.iter().any(|sign| body.contains(sign)) || watches(body) || has(&names.never) {
@@ -120,8 +137,8 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
 
 /// Tells whether the name of a task says that it checks something, though not what of the code: `check-license`.
 pub fn is_some_check(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let mut words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
+    let lower = spelt(name);
+    let mut words = lower.split(SIGNS).filter(|word| !word.is_empty());
     let looks = |word: &str| matches!(word, "check" | "verify" | "validate" | "confirm" | "ensure");
     let is_linter = words.clone().any(|word| word.ends_with("lint"));
     let begins = words.clone().next().is_some_and(looks);
@@ -136,16 +153,26 @@ fn is_other(word: &str) -> bool {
 
 /// Tells whether the name of a task is that of a kind of tests, though it does not say `test`.
 pub fn is_some_test(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let mut words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
-    let kinds = ["acceptance", "conformance", "e2e", "functional", "integration", "regression", "smoke"];
+    let lower = spelt(name);
+    let mut words = lower.split(SIGNS).filter(|word| !word.is_empty());
+    let kinds = [
+        "acc",
+        "testacc",
+        "acceptance",
+        "conformance",
+        "e2e",
+        "functional",
+        "integration",
+        "regression",
+        "smoke",
+    ];
     words.clone().any(|word| kinds.contains(&word)) && !words.any(is_other)
 }
 
 /// Tells whether the name of a task says that it builds the documents, and nothing else.
 pub fn builds_documents(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
+    let lower = spelt(name);
+    let words = lower.split(SIGNS).filter(|word| !word.is_empty());
     let is_document = |word: &str| matches!(word, "docs" | "doc" | "documentation");
     words.clone().any(is_document)
         && words.clone().all(|word| is_document(word) || matches!(word, "build" | "html"))
@@ -156,8 +183,8 @@ pub fn task_part(name: &str) -> Vec<String> {
     let names = &TOOLS.names;
     let plain =
         ["lint", "lints", "format", "fmt", "formatting", "check", "checks", "code", "style", "all", "verify"];
-    let lower = name.to_ascii_lowercase();
-    let words = lower.split([':', '-', '_', '.', '/']).filter(|word| !word.is_empty());
+    let lower = spelt(name);
+    let words = lower.split(SIGNS).filter(|word| !word.is_empty());
     let says_part = |word: &&str| !plain.contains(word) && !names.mends.iter().any(|known| known == word);
     words.filter(says_part).map(str::to_owned).collect()
 }
@@ -182,6 +209,10 @@ mod tests {
             ("lint", "true && misspell -w docs", Some((Some(Purpose::Lint), true))),
             ("test", "", Some((Some(Purpose::Test), false))),
             ("unit-test", "", Some((Some(Purpose::Test), false))),
+            ("testUnit", "", Some((Some(Purpose::Test), false))),
+            ("lintJS", "", Some((Some(Purpose::Lint), false))),
+            ("ESLint", "", Some((Some(Purpose::Lint), false))),
+            ("testWatch", "", None),
             ("test:watch", "", None),
             ("check-tag", "", None),
             ("check:types", "", Some((Some(Purpose::Lint), false))),

@@ -38,6 +38,8 @@ pub(super) enum Caveat {
     Prepared,
     /// The job has started something before that still runs, or a line does of which only this part is understood.
     NeedsOthers,
+    /// It is given secrets, which a change of a stranger does not have.
+    HasSecrets,
 }
 
 /// A line that a job runs.
@@ -329,7 +331,12 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
                 (Purpose::Test, false)
             }
-            (Manner::Other, _) => (by_names(found, &line.directory)?, false),
+            // Tests by the name of which nobody would take them for some are those of a service that the job has a key for.
+            (Manner::Other, _) => {
+                let purpose = by_names(found, &line.directory)?;
+                let is_known = purpose != Purpose::Test || !line.has(Caveat::HasSecrets);
+                (is_known.then_some(purpose)?, false)
+            }
         },
         None if is_build(&words) => (Purpose::Build, false),
         // What an unknown script does after a finding of an earlier step is no check of the tree.
@@ -723,6 +730,9 @@ impl Workflow<'_> {
                 checkouts: Checkouts::of(&job.value, joined),
                 ..JobPlace::default()
             };
+            for node in [root, &job.value] {
+                place.add(Caveat::HasSecrets, has_secrets(node));
+            }
             let checks_out = |step: &Node| {
                 lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
             };
@@ -782,6 +792,7 @@ impl Workflow<'_> {
         place.add(Caveat::AsksEarlier, asks_earlier_steps(condition));
         // What an earlier step says, no other job can be told.
         place.add(Caveat::SecondChoice, is_fed_by_steps(step));
+        place.add(Caveat::HasSecrets, has_secrets(step));
         let place = &place;
         if let Some(script) = step.get("run") {
             for place in place.of_each_place(self.repository, lined_yaml::text(Some(script))) {
@@ -1136,6 +1147,14 @@ fn is_fed_by_steps(step: &Node) -> bool {
     lined_yaml::entries(step.get("env")).iter().any(|entry| {
         let value = lined_yaml::text(Some(&entry.value)).unwrap_or("");
         value.contains("steps.") && value.contains("${{") && !entry.key.contains("TOKEN")
+    })
+}
+
+/// Tells whether a step, a job or a workflow sets variables to secrets, other than the token that every job has.
+fn has_secrets(node: &Node) -> bool {
+    lined_yaml::entries(node.get("env")).iter().any(|entry| {
+        let value = lined_yaml::text(Some(&entry.value)).unwrap_or("");
+        value.contains("secrets.") && !value.contains("secrets.GITHUB_TOKEN")
     })
 }
 

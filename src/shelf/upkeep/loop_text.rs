@@ -30,7 +30,7 @@ pub fn loop_text(
         COMMIT.unwrap_or("main"),
         quoted(name)
     );
-    let described = format!("checks what this repository checks: {}", words.join(", "));
+    let described = format!("checks what this repository checks: {}", named_in_part(&words));
     let _ = writeln!(out, "description: {}", quoted(&described));
     let first = checks.first().map_or("done", |check| check.name.as_str());
     // Strict, as the steps of GitHub are: a failure within a line or a pipe must not end as a success.
@@ -60,6 +60,15 @@ pub fn loop_text(
     out.push_str("  failed:\n    terminal: true\n    outcome: failure\n    description: a check failed; see its output above\n");
     comments(&mut out, plan, trials);
     out
+}
+
+/// Names the first checks, and says how many more there are: a loop can have dozens, and a list shows this in one line.
+fn named_in_part(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    match names.split_at_checked(SHOWN) {
+        Some((shown, more)) if more.len() > 1 => format!("{} and {} more", shown.join(", "), more.len()),
+        Some(_) | None => names.join(", "),
+    }
 }
 
 /// Writes what is not a state, and why.

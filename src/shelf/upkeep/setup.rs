@@ -115,13 +115,14 @@ const LANGUAGES: [(&str, SetLanguageUp); 16] = [
 ];
 
 /// Actions that set up a language whose programs a task of another one may call.
-static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 6] = [
+static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 7] = [
     (&GO, go),
     (&JAVA, java),
     (&NODE, node),
     (&BUN, |_| vec![action(&BUN, Vec::new())]),
     (&DENO, deno),
     (&PYTHON, python),
+    (&TERRAFORM, terraform),
 ];
 
 fn is_action(step: &SetUp, pinned: &PinnedAction) -> bool {
@@ -1200,10 +1201,10 @@ fn ocaml(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 }
 
 fn terraform(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let version = place
-        .of_ci("hashicorp/setup-terraform", "terraform_version")
-        .map(|value| ("terraform_version", value));
-    vec![action(&TERRAFORM, version.into_iter().collect())]
+    // Without its wrapper, a program that calls it reads what it prints.
+    let inputs = ["terraform_version", "terraform_wrapper"];
+    let of_ci = inputs.into_iter().filter_map(|name| Some((name, place.of_ci(TERRAFORM.name, name)?)));
+    vec![action(&TERRAFORM, of_ci.collect())]
 }
 
 fn deno(place: &SetUpPlace<'_>) -> Vec<SetUp> {

@@ -287,10 +287,29 @@ const SHARES: [&str; 11] = [
 /// Options by which a line of its own does each part of the work.
 const SHARDS: [&str; 3] = ["--total-shards", "--shard-index", "--shard"];
 
+/// Options by which a test runner writes what its tests reach into a file.
+const MEASURES: [&str; 4] =
+    ["--coverage-clover", "--coverage-cobertura", "--coverage-html", "--coverage-xml"];
+
 /// Returns a line without the options that only divide the work, where the job computes their values: elsewhere all of it is done.
+/// Those that only measure into a file of their own are left out, too.
 pub(super) fn whole_line(line: &str) -> String {
     let line = SHARES.iter().fold(without_absent(line), |line, option| without_computed(&line, option));
-    SHARDS.iter().fold(line, |line, option| without_number(&line, option))
+    let line = SHARDS.iter().fold(line, |line, option| without_number(&line, option));
+    MEASURES.iter().fold(line, |line, option| without_file(&line, option))
+}
+
+fn without_file(line: &str, option: &str) -> String {
+    let Some((before, behind)) = line.split_once(&format!(" {option}")) else { return line.to_owned() };
+    let value = behind.strip_prefix(['=', ' ']).filter(|value| !value.starts_with('-'));
+    let end = value.and_then(|value| value.find(' ').map(|at| &value[at..]));
+    // Without a value, or in quotes, it is left as it is.
+    match value {
+        Some(value) if !value.is_empty() && !value.contains(['"', '\'']) => {
+            format!("{before}{}", end.unwrap_or(""))
+        }
+        Some(_) | None => line.to_owned(),
+    }
 }
 
 /// Returns a line without what only some jobs of a matrix have, ` ${{ matrix.arguments || '' }}`.
@@ -498,6 +517,9 @@ mod tests {
             ("dart test --shard-index=4 --total-shards=5 -p vm", "dart test -p vm"),
             ("dart test --shard-index", "dart test --shard-index"),
             ("jest --shard=2/4 --ci", "jest --ci"),
+            ("vendor/bin/phpunit --coverage-clover clover.xml", "vendor/bin/phpunit"),
+            ("phpunit --coverage-xml=x --testdox", "phpunit --testdox"),
+            ("phpunit --coverage-text", "phpunit --coverage-text"),
             ("jest --shard=${{ matrix.shard }}/4", "jest --shard=${{ matrix.shard }}/4"),
         ] {
             assert_eq!(whole_line(line), expected, "{line}");

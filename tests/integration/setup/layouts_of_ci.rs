@@ -140,6 +140,22 @@ const LAYOUTS: &[Layout] = &[
         &[("test", "yarn test-ci", ".github/workflows/ci.yml:8", "")],
     ),
     (
+        "tests that a job with a key makes, a script with a capital in its name, and what only measures",
+        &[
+            ("Makefile", "testacc:\n\tx\nacceptance:\n\ty\n"),
+            ("tools/checkLicense.py", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: python tools/checkLicense.py\n      - run: vendor/bin/phpunit --coverage-clover clover.xml\n      - run: make testacc\n        env: {API_KEY: '${{ secrets.API_KEY }}'}\n      - run: make acceptance\n        env: {TOKEN: '${{ secrets.GITHUB_TOKEN }}'}\n",
+            ),
+        ],
+        &[
+            ("lint", "python tools/checkLicense.py", ".github/workflows/ci.yml:6", ""),
+            ("test_phpunit", "vendor/bin/phpunit", ".github/workflows/ci.yml:7", ""),
+            ("test_acceptance", "make acceptance", ".github/workflows/ci.yml:10", ""),
+        ],
+    ),
+    (
         "tests of CMake behind an option, which a job switches on among what only it knows",
         &[
             (

@@ -131,3 +131,14 @@ fn a_tool_of_python_comes_with_a_project_that_declares_it() {
     assert_has(&of("requests\npytest-cov\n"), &["run: python -m pip install pytest\n"], &[]);
 }
 
+#[test]
+fn a_job_has_the_terraform_that_its_tests_call() {
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: hashicorp/setup-terraform@v3\n        with: {terraform_wrapper: false}\n      - run: make testacc\n";
+    let workflow =
+        workflow_of(jobs, &[("go.mod", "module x\n"), ("Makefile", "testacc:\n\tTF_ACC=1 go test ./...\n")]);
+    assert_has(
+        &workflow,
+        &["uses: hashicorp/setup-terraform@", "terraform_wrapper: \"false\"\n", "uses: actions/setup-go@"],
+        &[],
+    );
+}
