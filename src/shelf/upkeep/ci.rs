@@ -637,19 +637,19 @@ pub(super) fn names(repository: &Repository, program: &str) -> bool {
     repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path)).any(is_named)
 }
 
-/// Tells whether a workflow calls a program by its name or that of one of its versions, `clang-format-20`, in whatever line.
-pub(super) fn call(repository: &Repository, program: &str) -> bool {
+/// Tells whether a workflow names a program, or one of its versions, `clang-format-20`, in whatever line.
+pub(super) fn mention(repository: &Repository, program: &str) -> bool {
     let is_version = |rest: &str| {
         let version = rest.strip_prefix('-');
         rest.is_empty() || version.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let is_program = |word: &str| after_last(word, &['/']).strip_prefix(program).is_some_and(is_version);
-    let calls = |line: &str| {
+    let is_program = |word: &str| word.strip_prefix(program).is_some_and(is_version);
+    let mentions = |line: &str| {
         !line.trim_start().starts_with('#')
             && line.split(|c: char| c.is_whitespace() || "\"'`();|&=".contains(c)).any(is_program)
     };
     let texts = repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path));
-    texts.flat_map(str::lines).any(calls)
+    texts.flat_map(str::lines).any(mentions)
 }
 
 /// Tells whether a workflow says one of these, in whatever line.

@@ -46,12 +46,12 @@ pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Of
     let offer = |tool: &Tool| {
         let command = on_files(tool.offer.as_deref()?, &tool.offer_files);
         let evidence = evidence(tool, repository)?;
-        let is_named = || tool.programs().iter().any(|program| ci::call(repository, program));
+        let is_named = || tool.programs().iter().any(|program| ci::mention(repository, program));
         (!is_called(tool) && !is_run(tool)).then(|| OfferedCommand {
             command,
             evidence,
             why: if is_named() {
-                "a workflow calls it in a way that is no check by itself"
+                "a workflow names it, in no line that is a check by itself"
             } else {
                 "only its configuration is there"
             },

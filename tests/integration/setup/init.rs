@@ -668,7 +668,7 @@ fn what_is_offered_looks_at_files_and_says_what_speaks_for_it() {
     begun(&project, &[]);
     let text = project.read(".loops/tidy.yaml");
     for offered in [
-        "# Not added, because a workflow calls it in a way that is no check by itself (.clang-format:1):\n#   action: git ls-files -z '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' | xargs -0 -r clang-format --dry-run --Werror\n",
+        "# Not added, because a workflow names it, in no line that is a check by itself (.clang-format:1):\n#   action: git ls-files -z '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' | xargs -0 -r clang-format --dry-run --Werror\n",
         "# Not added, because its tests are off by default, and no workflow is known to switch them on (CMakeLists.txt:3):\n#   action: build=$(mktemp -d) && cmake -S . -B \"$build\" -DX_TESTS=ON && ",
     ] {
         assert!(text.contains(offered), "{offered} in\n{text}");
