@@ -66,11 +66,11 @@ pub(crate) fn read(
         // Programs start the later runs of a chain, so only the earlier ones tell which person began it.
         let chain = excludes_starters.then(|| standing.whole_chain_of(instance)).transpose();
         let mut runs = chain.map_err(|error| asked.unanswered(&error))?.unwrap_or_default();
-        runs.extend(comments.run);
+        // Elsewhere nobody has to know it, and it may be gone.
+        runs.extend(comments.run.filter(|_| excludes_starters));
         runs.sort_unstable();
         runs.dedup();
-        let starters = excludes_starters.then(|| asked.starters(&runs, &pull, *id)).transpose();
-        let starters = starters.map_err(|error| asked.unanswered(&error))?.unwrap_or_default();
+        let starters = asked.starters(&runs, &pull, *id).map_err(|error| asked.unanswered(&error))?;
         let mut facts = AnswerFacts {
             comment,
             permission,
