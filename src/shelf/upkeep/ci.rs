@@ -469,9 +469,7 @@ fn prepares(stem: &str) -> bool {
 /// Reads the workflows.
 pub(super) fn contents(repository: &Repository) -> CiContents {
     let mut contents = CiContents::default();
-    let parsed = |path| Some((path, lined_yaml::parse(repository.text(path)?)?));
-    let all: Vec<(&str, Node)> =
-        repository.paths().filter(|path| is_workflow(path)).filter_map(parsed).collect();
+    let all: Vec<(&str, Node)> = workflows(repository).collect();
     let is_any_before_merge = all.iter().any(|(_, root)| is_before_merge(root));
     for (path, root) in &all {
         if !is_started_by_changes(root) || !is_called_by_changes(repository, path, root) {
@@ -559,13 +557,8 @@ fn is_called_by_changes(repository: &Repository, path: &str, root: &Node) -> boo
             && repository.text(other).is_some_and(|text| text.contains(path))
     };
     let mut callers = repository.paths().filter(calls).peekable();
-    let is_started = |other: &str| {
-        is_workflow(other)
-            && repository
-                .text(other)
-                .and_then(lined_yaml::parse)
-                .is_some_and(|root| is_started_by_changes(&root))
-    };
+    let is_started =
+        |other: &str| workflow(repository, other).is_some_and(|root| is_started_by_changes(&root));
     callers.peek().is_none() || callers.any(is_started)
 }
 
@@ -578,17 +571,29 @@ pub(super) fn names(repository: &Repository, program: &str) -> bool {
     let is_named = |text: &str| {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == program)
     };
-    repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path)).any(is_named)
+    workflows(repository).filter_map(|(path, _)| repository.text(path)).any(is_named)
 }
 
 /// The most places of the repository that are taken from a matrix: of more, a plan makes jobs.
 const MOST_PLACES: usize = 12;
 
-fn is_workflow(path: &str) -> bool {
-    // What publishes is not a check, and what others scan needs their service.
-    let is_about_others =
-        ["release", "publish", "deploy", "codeql", "scorecard"].iter().any(|part| path.contains(part));
-    !OWN_WORKFLOWS.contains(&path) && !is_about_others && (path == ".gitlab-ci.yml" || is_of_github(path))
+/// Returns the workflows that may say what is checked, by their paths.
+fn workflows(repository: &Repository) -> impl Iterator<Item = (&str, Node)> {
+    repository.paths().filter_map(move |path| Some((path, workflow(repository, path)?)))
+}
+
+/// Returns the workflow at a path, where it is one that may say what is checked.
+fn workflow(repository: &Repository, path: &str) -> Option<Node> {
+    // What others scan needs their service.
+    let is_of_others = ["codeql", "scorecard"].iter().any(|part| path.contains(part));
+    let is_one = path == ".gitlab-ci.yml" || is_of_github(path);
+    if OWN_WORKFLOWS.contains(&path) || is_of_others || !is_one {
+        return None;
+    }
+    let root = lined_yaml::parse(repository.text(path)?)?;
+    // What publishes is not a check. One that proposed changes start checks them, whatever it does with a tag.
+    let publishes = ["release", "publish", "deploy"].iter().any(|part| path.contains(part));
+    (!publishes || is_before_merge(&root)).then_some(root)
 }
 
 /// A workflow that is being read.

@@ -71,7 +71,14 @@ pub(super) fn is_after_merge(workflow: &Node) -> bool {
 
 /// Tells whether a workflow runs for changes that are proposed.
 pub(super) fn is_before_merge(workflow: &Node) -> bool {
-    events(workflow).any(|name| matches!(name, "pull_request" | "pull_request_target" | "merge_group"))
+    // What waits until a proposal is closed comes after the merge.
+    let is_late = |name: &str| {
+        let types = workflow.get("on").and_then(|on| on.get(name)).and_then(|event| event.get("types"));
+        let types = lined_yaml::items(types);
+        !types.is_empty() && types.iter().all(|one| lined_yaml::text(Some(one)) == Some("closed"))
+    };
+    let is_proposal = |name: &str| matches!(name, "pull_request" | "pull_request_target" | "merge_group");
+    events(workflow).any(|name| is_proposal(name) && !is_late(name))
 }
 
 /// Returns the names of the events that start a workflow, however they are written.
@@ -119,7 +126,7 @@ pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
         "event_name=='schedule'",
         "event_name=='workflow_dispatch'",
         "ref_type=='tag'",
-        "startsWith(github.ref,'refs/tags/",
+        "startsWith(github.ref,'refs/tags",
     ];
     // Such a condition may hold at a change as well.
     !plain.contains("||") && !plain.contains('!') && events.iter().any(|event| plain.contains(event))

@@ -4,4 +4,5 @@ mod catalog;
 mod doctor;
 mod init;
 mod layouts_of_ci;
+mod layouts_of_tasks;
 mod mistakes;
