@@ -6,7 +6,7 @@ use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::offers::{self, OfferedCommand};
 use super::script_lines::without_assignments;
-use super::task_texts::{does, lines_of_task, without_writers};
+use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
 use crate::tools::{Manner, Purpose, recognise, recognise_line, task_part};
@@ -148,7 +148,12 @@ fn is_passed_over(
 ) -> bool {
     let is_same = |other: &Finding| is(other, task.purpose.unwrap_or(Purpose::Build), false);
     let Some(of_ci) = found.get(OF_CI).filter(|of_ci| of_ci.iter().any(is_same)) else { return false };
-    let is_called = in_ci.iter().any(|line| words(&line.command) == words(&task.command));
+    let of_task = words(&task.command);
+    // Without a name, make and its like run what comes first, which may call any of the others.
+    let is_bare =
+        |words: &[&str]| matches!(words, ["make" | "just" | "task"]) && words.first() == of_task.first();
+    let is_call = |words: &[&str]| *words == of_task || is_bare(words);
+    let is_called = in_ci.iter().any(|line| is_call(&words(&line.command)));
     let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
     match (&task.evidence.task, runner) {
         (None, _) => false,
@@ -156,9 +161,35 @@ fn is_passed_over(
         (Some(_), None) => {
             !is_plain_task(task)
                 && !is_called
-                && !of_ci.iter().any(|other| other.command.contains(&task.command))
+                && !of_ci.iter().any(|other| has_call(&other.command, &task.command))
+                && !is_called_otherwise(repository, of_ci, in_ci, task)
         }
     }
+}
+
+/// Tells whether a task is called within a command, `xvfb-run -a npm test`: by its whole words, because `npm run test-unit` calls
+/// no `test`.
+fn has_call(command: &str, task: &str) -> bool {
+    // What is left out before the script of a package is left out only where its manager is the first word.
+    let mut begins =
+        std::iter::once(command).chain(command.match_indices(' ').map(|(at, _)| &command[at + 1..]));
+    let task = words(task);
+    begins.any(|rest| !task.is_empty() && words(rest).starts_with(&task))
+}
+
+/// Tells whether the CI calls the script of a task itself, in words that say nothing of what it checks: then the task says it.
+fn is_called_otherwise(
+    repository: &Repository,
+    of_ci: &[Finding],
+    in_ci: &[ci::CiCommand],
+    task: &Finding,
+) -> bool {
+    let scripts = scripts_of_task(repository, task);
+    in_ci.iter().any(|line| {
+        ci::script_of(repository, &line.directory, &line.command)
+            .is_some_and(|script| scripts.contains(&script))
+            && !of_ci.iter().any(|check| check.evidence == line.evidence)
+    })
 }
 
 fn is(finding: &Finding, purpose: Purpose, is_fix: bool) -> bool {

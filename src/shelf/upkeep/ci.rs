@@ -262,7 +262,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         return None;
     }
     let words = shlex::split(&line.command)?;
-    let found = recognise(&words);
+    let found = recognise(&words).filter(|found| !only_interprets(found));
     let variables = steering(found.as_ref(), &line.variables);
     if words.iter().any(|word| is_made(repository, word)) || lacks_lock(repository, line, &words) {
         return None;
@@ -295,6 +295,11 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         directory: line.directory.clone(),
         evidence: line.evidence.clone(),
     })
+}
+
+/// Tells whether a known tool is called for a script alone, `node scripts/check.js`, which says what is done.
+fn only_interprets(found: &Recognised) -> bool {
+    found.tool.name == "node" && found.manner == Manner::Other
 }
 
 /// Variables that say for what machine or with which toolchain a job works, and not how strictly.
@@ -393,17 +398,9 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
         let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there)?;
         return Some((kind.purpose?, kind.mends));
     }
-    let (["bash" | "sh" | "python" | "python3" | "node" | "bun" | "php" | "ruby", path, rest @ ..]
-    | [path, rest @ ..]) = plain.as_slice()
-    else {
-        return None;
-    };
-    let path = path.strip_prefix("./").unwrap_or(path);
-    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let CalledScript { path, arguments: rest } = CalledScript::of(repository, &line.directory, &plain)?;
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    if !repository.has(joined(&line.directory, path).as_str()) {
-        return None;
-    }
     // `verify.sh worktree-test` says where, and not what.
     let is_word = |task: &str| task.bytes().all(|byte| byte.is_ascii_lowercase());
     let by_task = || {
@@ -424,6 +421,37 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
         () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Some((Purpose::Lint, false)),
         () => None,
     }
+}
+
+/// A script of the repository as a command calls it.
+struct CalledScript<'w> {
+    /// Its path from the directory of the command.
+    path: String,
+    arguments: &'w [&'w str],
+}
+
+impl<'w> CalledScript<'w> {
+    fn of(repository: &Repository, directory: &str, words: &'w [&'w str]) -> Option<Self> {
+        let (path, is_of_node, arguments) = match words {
+            ["node", path, rest @ ..] => (path, true, rest),
+            ["bash" | "sh" | "python" | "python3" | "bun" | "php" | "ruby", path, rest @ ..]
+            | [path, rest @ ..] => (path, false, rest),
+            [] => return None,
+        };
+        let path = path.strip_prefix("./").unwrap_or(path);
+        // To node, `Makefile` is `Makefile.js` where nothing has the shorter name.
+        let with_end = is_of_node.then(|| format!("{path}.js"));
+        let mut names = std::iter::once(path.to_owned()).chain(with_end);
+        let path = names.find(|name| repository.has(&joined(directory, name)))?;
+        Some(Self { path, arguments })
+    }
+}
+
+/// Returns the script of the repository that a command calls, by its path from the top.
+pub(super) fn script_of(repository: &Repository, directory: &str, command: &str) -> Option<String> {
+    let words = shlex::split(command)?;
+    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    Some(joined(directory, &CalledScript::of(repository, directory, &plain)?.path))
 }
 
 /// Tells whether a script makes ready for others or looks after what they did, by its name.

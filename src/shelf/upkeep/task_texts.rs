@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ci::words;
+use super::ci::{script_of, words};
 use super::found_repository::{Finding, Repository};
 use super::tasks::{RepositoryTask, of_repository, without_changes};
 use crate::base::text::after_last;
@@ -202,6 +202,16 @@ impl TaskText {
         };
         parts.peek().is_some() && parts.all(is_called)
     }
+}
+
+/// Returns the scripts of the repository that a task calls, by their paths from the top.
+pub(super) fn scripts_of_task(repository: &Repository, task: &Finding) -> BTreeSet<String> {
+    let is_it = |other: &RepositoryTask| {
+        other.file == task.evidence.file && Some(&other.name) == task.evidence.task.as_ref()
+    };
+    let body = of_repository(repository).into_iter().find(is_it).map_or_else(String::new, |task| task.body);
+    let commands = body.split(['\n', ';', '&', '|']);
+    commands.filter_map(|command| script_of(repository, &task.directory, command.trim())).collect()
 }
 
 /// Returns the lines of a task: the one with its name, and those further in below it; or those of its section.

@@ -22,6 +22,51 @@ const LAYOUTS: &[Layout] = &[
         ],
         &[("test", "cargo test", ".github/workflows/build-release.yml:10", "")],
     ),
+    (
+        "a task whose name is the beginning of one that the workflow calls",
+        &[
+            ("package.json", "{\"scripts\": {\n\"test\": \"vitest\",\n\"test-unit\": \"vitest run\"\n}}"),
+            ("pnpm-lock.yaml", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pnpm run test-unit\n",
+            ),
+        ],
+        &[("test", "pnpm run test-unit", ".github/workflows/ci.yml:6", "")],
+    ),
+    (
+        "a task that a call without a name may run, beside a call of one whose name is longer",
+        &[
+            ("Makefile", "all: test\n\ntest:\n\tx\n\ntest-e2e:\n\tx\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make\n      - run: make test-e2e\n",
+            ),
+        ],
+        &[
+            ("test", "make test", "Makefile:3 (test)", ""),
+            ("test_e2e", "make test-e2e", ".github/workflows/ci.yml:7", ""),
+        ],
+    ),
+    (
+        "scripts of Node, also without their end, and a task that calls one as the workflow does",
+        &[
+            ("package.json", "{\"scripts\": {\n\"test\": \"node Makefile.js test\"\n}}"),
+            ("Makefile.js", "x\n"),
+            ("scripts/verify-size.js", "x\n"),
+            ("scripts/build.js", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: node Makefile lint\n      - run: node Makefile mocha\n      - run: node scripts/build.js\n      - run: node scripts/verify-size.js\n      - run: node scripts/verify-nothing.js\n      - run: npm run test:emfile\n      - run: node --version\n",
+            ),
+        ],
+        &[
+            ("lint_node", "node Makefile lint", ".github/workflows/ci.yml:6", ""),
+            ("lint_node_2", "node scripts/verify-size.js", ".github/workflows/ci.yml:9", ""),
+            ("test", "npm test", "package.json:2 (test)", ""),
+            ("test_emfile", "npm run test:emfile", ".github/workflows/ci.yml:11", ""),
+        ],
+    ),
     // more layouts
 ];
 
