@@ -1,6 +1,6 @@
 //! The lines of a job that make it ready for others: they install what a repository depends on.
 
-use crate::base::text::first_word;
+use crate::base::text::{after_last, first_word};
 
 /// What installs what a repository depends on, by how the command begins.
 const INSTALLS: [&str; 43] = [
@@ -64,7 +64,50 @@ pub(super) fn is_install(command: &str) -> bool {
         matches!(*name, "deps" | "install" | "setup" | "install-dev" | "dev-install" | "bootstrap")
     });
     // `yarn` alone is `yarn install`.
-    command == "yarn" || by_task || INSTALLS.iter().any(begins)
+    command == "yarn" || by_task || fetches_browsers(command) || INSTALLS.iter().any(begins)
+}
+
+/// What starts a program of a package.
+const CALLERS: [&[&str]; 14] = [
+    &["npx", "--yes"],
+    &["npx", "--no-install"],
+    &["npx"],
+    &["npm", "exec", "--"],
+    &["npm", "exec"],
+    &["pnpm", "exec"],
+    &["pnpm"],
+    &["yarn", "run"],
+    &["yarn"],
+    &["bunx"],
+    &["python", "-m"],
+    &["uv", "run"],
+    &["poetry", "run"],
+    &[],
+];
+
+/// Tells whether a line fetches the browsers of tests, which no list of packages brings.
+pub(super) fn fetches_browsers(command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_call = |words: &[&str]| match words {
+        ["playwright", "install" | "install-deps", ..]
+        | ["cypress" | "@puppeteer/browsers", "install", ..]
+        | ["puppeteer", "browsers", "install", ..] => true,
+        // The script by which a package fetches them, where managers run none by themselves.
+        ["node", path] => is_install_of_package(path),
+        _ => false,
+    };
+    CALLERS.iter().any(|caller| words.strip_prefix(*caller).is_some_and(is_call))
+}
+
+/// Tells whether a path is that of a script `install` in an installed package.
+fn is_install_of_package(path: &str) -> bool {
+    let name = after_last(path, &['/']);
+    path.trim_start_matches("./").starts_with("node_modules/") && name.starts_with("install.")
+}
+
+/// Tells whether a line installs what comes beside the packages that a project depends on: those of the system, and browsers.
+pub(super) fn is_beside_packages(command: &str) -> bool {
+    command.starts_with("sudo apt") || fetches_browsers(command)
 }
 
 /// Tells whether a command leaves nothing behind that another one needs, or only what every machine has: of a line with several, the
@@ -72,4 +115,30 @@ pub(super) fn is_install(command: &str) -> bool {
 pub(super) fn makes_ready(command: &str) -> bool {
     let plain = ["echo", "mkdir", "set", "export", "source", ".", "true", "ls", "pwd", "cat", "date", "rm"];
     plain.contains(&first_word(command)) || is_install(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_are_fetched_behind_whatever_starts_a_package() {
+        for line in [
+            "npx playwright install --with-deps chromium",
+            "pnpm exec playwright install",
+            "yarn playwright install-deps",
+            "python -m playwright install",
+            "uv run playwright install firefox",
+            "playwright install",
+            "npx cypress install",
+            "npx puppeteer browsers install chrome",
+            "npx @puppeteer/browsers install chrome@stable",
+            "node node_modules/puppeteer/install.mjs",
+        ] {
+            assert!(fetches_browsers(line) && is_install(line), "{line}");
+        }
+        for line in ["npx playwright test", "pnpm install", "node scripts/install.js", "cypress run", ""] {
+            assert!(!fetches_browsers(line), "{line}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::chosen_commands::Plan;
 use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, words};
 use super::found_repository::{Finding, Repository, declared};
-use super::install_lines::is_install;
+use super::install_lines::{fetches_browsers, is_beside_packages, is_install};
 use super::job_services::{JobContainer, JobServices};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
@@ -226,11 +226,15 @@ impl SetUpPlace<'_> {
         steps.extend(self.local_actions());
         steps.extend(self.actions_of_others(called));
         let of_ci = self.installs_of_ci(&languages);
-        // Packages of the system come beside what a project depends on; any other line of the job stands for the lock files.
-        let is_all = of_ci.iter().any(|command| !command.starts_with("sudo apt"));
+        // Packages of the system and browsers come beside what a project depends on; any other line of the job, also a script of
+        // its own, stands for the lock files.
+        let is_all = !of_ci.iter().all(|command| is_beside_packages(command));
         let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
+        // A package fetches its browsers when it is installed itself.
+        let is_early = |command: &String| is_all || !fetches_browsers(command);
+        let (early, late): (Vec<String>, Vec<String>) = of_ci.into_iter().partition(is_early);
         // What such a line calls itself comes before it: `task setup` needs the program.
-        for command in of_ci.into_iter().chain(of_files) {
+        for command in early.into_iter().chain(of_files).chain(late) {
             let program = up_to(&command, &[' ']);
             let is_lacking = LACKING_PROGRAMS.contains(&program) && !brought(&steps, program);
             steps.extend(install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));

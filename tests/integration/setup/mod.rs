@@ -6,3 +6,4 @@ mod init;
 mod layouts_of_ci;
 mod layouts_of_tasks;
 mod mistakes;
+mod prepared_jobs;

@@ -1,0 +1,41 @@
+//! What the job that `ll-loop init` writes has around the checks of a repository.
+
+use super::init::project;
+/// Lets `init` write the workflow of a repository, and returns it.
+fn workflow(files: &[(&str, &str)]) -> String {
+    let project = project(files);
+    project.run(&["init", "--ci", "github"]).code(0);
+    project.read(".github/workflows/ll-loop.yml")
+}
+
+/// Fails unless these parts stand in a text one behind the other.
+#[track_caller]
+fn assert_in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let Some((_, behind)) = rest.split_once(part) else {
+            panic!("{part}, behind those before it, in\n{text}")
+        };
+        rest = behind;
+    }
+}
+
+#[test]
+fn browsers_are_fetched_when_the_packages_are_installed() {
+    let ci =
+        |lines: &str| format!("on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n{lines}");
+    let package = ("package.json", "{\"scripts\": {\"test\": \"playwright test\"}}");
+    let lock = ("pnpm-lock.yaml", "x\n");
+    let of_lines = ci(
+        "      - run: pnpm install\n      - run: pnpm exec playwright install chromium\n      - run: pnpm run test\n",
+    );
+    let text = workflow(&[package, lock, (".github/workflows/ci.yml", &of_lines)]);
+    assert_in_order(&text, &["run: pnpm install\n", "run: pnpm exec playwright install chromium\n"]);
+    // An action of the repository installs the packages of this job.
+    let of_action = ci("      - run: npx playwright install --with-deps\n      - run: pnpm run test\n");
+    let text = workflow(&[package, lock, (".github/workflows/ci.yml", &of_action)]);
+    assert_in_order(
+        &text,
+        &["run: pnpm install --frozen-lockfile\n", "run: npx playwright install --with-deps\n"],
+    );
+}
