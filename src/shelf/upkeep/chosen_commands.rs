@@ -1,6 +1,6 @@
 //! Chooses from what was found: of each purpose, what the first place says that says anything about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
@@ -20,6 +20,8 @@ pub struct Check {
     pub finding: Finding,
     /// What mends it, if the repository has something that does.
     pub fix: Option<Finding>,
+    /// Whether its CI calls it only where something has been built before.
+    pub needs_build: bool,
 }
 
 impl Check {
@@ -88,7 +90,9 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
                 .filter(|fix| !has_plain || is_plain_task(check) || !is_plain_task(fix));
             let fix = of_task.or_else(|| mends.then(|| of_tool(check)).flatten());
             let name = name(check, purpose, of_purpose.len(), &checks);
-            checks.push(Check { name, finding: (*check).clone(), fix: fix.filter(|_| has_fix) });
+            let needs_build = ci::is_behind_build(&in_ci, check);
+            let fix = fix.filter(|_| has_fix);
+            checks.push(Check { name, finding: (*check).clone(), fix, needs_build });
         }
     }
     if checks.is_empty() {
@@ -96,14 +100,16 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
             name: "build".to_owned(),
             finding,
             fix: None,
+            needs_build: false,
         }));
     }
+    checks.sort_by_key(place_in_loop);
     // The toolchain's idea of a format does not stand beside the repository's own.
     let has_format = checks.iter().any(|check| check.finding.purpose == Some(Purpose::Format));
     let formats = if has_format { Vec::new() } else { toolchains::formats(repository) };
     let tentative = formats.into_iter().take(1).map(|finding| {
         let fix = mends.then(|| of_tool(&finding)).flatten();
-        Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix }
+        Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix, needs_build: false }
     });
     let tentative = tentative.collect();
     let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
@@ -114,6 +120,14 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     });
     let offers = more.chain(offers::configured(repository, &called)).collect();
     Plan { checks, tentative, offers }
+}
+
+/// Returns what says where a check stands in its loop: by its purpose, and behind the builds where it needs one.
+fn place_in_loop(check: &Check) -> (Option<usize>, bool) {
+    let place = |purpose: Purpose| Purpose::ALL.iter().position(|known| *known == purpose);
+    let own = check.finding.purpose.and_then(place);
+    // Tests stand behind the builds anyway.
+    (if check.needs_build { own.max(place(Purpose::Build)) } else { own }, check.needs_build)
 }
 
 /// Returns the checks of a purpose: those of the first source that has any, and beside the tasks of the repository what its CI
@@ -477,9 +491,7 @@ impl Plan {
             }
         }
         // A format that the try has confirmed was put last, and belongs before the tests.
-        let order: BTreeMap<Purpose, usize> = Purpose::ALL.into_iter().zip(0..).collect();
-        self.checks
-            .sort_by_key(|check| check.finding.purpose.and_then(|purpose| order.get(&purpose).copied()));
+        self.checks.sort_by_key(place_in_loop);
         for check in &mut self.checks {
             if !mends && matches!(trials.of(&check.finding), Some(Tried::Ran { exit, .. }) if *exit != 0) {
                 check.fix = None;

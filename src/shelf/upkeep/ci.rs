@@ -199,6 +199,21 @@ pub(super) fn call_of_ctest(repository: &Repository) -> Option<Evidence> {
     contents(repository).commands.iter().find(is_call).map(|line| line.evidence.clone())
 }
 
+/// Tells whether each line that calls a check of mistakes or of the format stands behind a build of its job: it may look at what that
+/// has made, such as the types of other packages.
+pub(super) fn is_behind_build(lines: &[CiCommand], check: &Finding) -> bool {
+    if !matches!(check.purpose, Some(Purpose::Lint | Purpose::Format)) {
+        return false;
+    }
+    let builds = |line: &CiCommand| shlex::split(&line.command).is_some_and(|words| is_build(&words));
+    let is_call =
+        |line: &CiCommand| line.directory == check.directory && words(&line.command) == words(&check.command);
+    let is_behind =
+        |(at, call): (usize, &CiCommand)| lines[..at].iter().any(|line| line.job == call.job && builds(line));
+    let mut calls = lines.iter().enumerate().filter(|(_, line)| is_call(line)).peekable();
+    calls.peek().is_some() && calls.all(is_behind)
+}
+
 /// Returns what a command says without the place of its program, the order of its words, and the options by which it measures
 /// what its tests reach.
 fn unmeasured(command: &str) -> Vec<&str> {

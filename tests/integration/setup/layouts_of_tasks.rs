@@ -67,6 +67,26 @@ const LAYOUTS: &[Layout] = &[
             ("test_emfile", "npm run test:emfile", ".github/workflows/ci.yml:11", ""),
         ],
     ),
+    (
+        "checks that look at what was built, and one that another job calls without that",
+        &[
+            (
+                "package.json",
+                "{\"scripts\": {\n\"build\": \"tsc\",\n\"lint\": \"eslint .\",\n\"test\": \"vitest run\"\n}}",
+            ),
+            ("pnpm-lock.yaml", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pnpm build\n      - run: pnpm typecheck\n      - run: pnpm lint\n      - run: pnpm test\n  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pnpm lint\n",
+            ),
+        ],
+        &[
+            ("lint", "pnpm run lint", "package.json:3 (lint)", ""),
+            ("build", "pnpm build", ".github/workflows/ci.yml:6", ""),
+            ("lint_typecheck", "pnpm typecheck", ".github/workflows/ci.yml:7", ""),
+            ("test", "pnpm run test", "package.json:4 (test)", ""),
+        ],
+    ),
     // more layouts
 ];
 
