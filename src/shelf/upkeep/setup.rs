@@ -112,14 +112,23 @@ const LANGUAGES: [(&str, SetLanguageUp); 16] = [
     ("python", python),
 ];
 
-/// Actions that set up a language whose programs a task of another one may call.
-static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 6] = [
+/// Actions that set up a language, or a manager of packages, whose programs a task of another one may call.
+static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 14] = [
     (&GO, go),
     (&JAVA, java),
+    (&DOTNET, dotnet),
+    (&RUBY, ruby),
+    (&PHP, php),
+    (&TERRAFORM, terraform),
+    (&DART, dart),
+    (&ZIG, zig),
+    // Before Node, whose action may ask it for the place of its cache.
+    (&PNPM, |place| vec![place.pnpm()]),
     (&NODE, node),
     (&BUN, |_| vec![action(&BUN, Vec::new())]),
     (&DENO, deno),
     (&PYTHON, python),
+    (&UV, |_| vec![action(&UV, Vec::new())]),
 ];
 
 fn is_action(step: &SetUp, pinned: &PinnedAction) -> bool {

@@ -39,3 +39,17 @@ fn browsers_are_fetched_when_the_packages_are_installed() {
         &["run: pnpm install --frozen-lockfile\n", "run: npx playwright install --with-deps\n"],
     );
 }
+
+#[test]
+fn what_a_job_of_a_check_sets_up_is_set_up_for_it() {
+    let ci = "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: pnpm/action-setup@v4\n        with: {version: 10}\n      - uses: ruby/setup-ruby@v1\n        with: {ruby-version: '3.4'}\n      - uses: astral-sh/setup-uv@v7\n      - uses: hashicorp/setup-terraform@v3\n      - run: npm install\n      - run: npm test\n";
+    let text = workflow(&[
+        ("package.json", "{\"scripts\": {\"test\": \"pnpm dlx x\"}}"),
+        (".github/workflows/ci.yml", ci),
+    ]);
+    assert_in_order(&text, &["uses: pnpm/action-setup@", "version: \"10\"\n"]);
+    for action in ["uses: ruby/setup-ruby@", "uses: astral-sh/setup-uv@", "uses: hashicorp/setup-terraform@"]
+    {
+        assert_in_order(&text, &[action, "run: npm install\n"]);
+    }
+}
