@@ -35,8 +35,9 @@ const LONGEST: u64 = 256 * 1024;
 const MOST_BYTES: usize = 64 << 20;
 
 /// The files that may say something, by their names and by their ends, beside those of Prettier.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "flake.nix",
+    ".yamlfmt",
     ".editorconfig",
     ".gitignore",
     "BUILD",
