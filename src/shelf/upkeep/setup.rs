@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::chosen_commands::Plan;
+use super::chosen_commands::{Check, Plan};
 use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::{fetches_browsers, is_beside_packages, is_install};
@@ -882,11 +882,11 @@ pub(super) fn without_image(steps: &mut Vec<SetUpStep>, contents: &CiContents, c
 /// all of them agree.
 pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, String)> {
     let mut found: Vec<&(String, String)> = Vec::new();
+    let is_call = |line: &CiCommand, check: &Check| {
+        !line.has(Caveat::SecondChoice) && is_call(&line.command, &check.finding.command)
+    };
     for check in &plan.checks {
-        let is_check = |line: &&CiCommand| {
-            !line.has(Caveat::SecondChoice) && is_call(&line.command, &check.finding.command)
-        };
-        let mut lines = contents.commands.iter().filter(is_check);
+        let mut lines = contents.commands.iter().filter(|line| is_call(line, check));
         let Some(first) = lines.next() else { continue };
         let others: Vec<&CiCommand> = lines.collect();
         let is_everywhere = |one: &&(String, String)| {
@@ -896,7 +896,15 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
         };
         found.extend(first.variables.iter().filter(is_everywhere));
     }
-    let is_agreed = |one: &&(String, String)| found.iter().all(|other| other.0 != one.0 || other.1 == one.1);
+    // What one check can do without, another one that says nothing of it may need: the browser of its tests.
+    let of_all = |one: &(String, String)| {
+        let is_of_any = |line: &&CiCommand| plan.checks.iter().any(|check| is_call(line, check));
+        let mut lines = contents.commands.iter().filter(is_of_any);
+        lines.all(|line| value_of(&line.variables, &one.0) == Some(&one.1))
+    };
+    let is_agreed = |one: &&(String, String)| {
+        found.iter().all(|other| other.0 != one.0 || other.1 == one.1) && (!leaves_out(&one.0) || of_all(one))
+    };
     // What steers a tool stands before its command, also where no job runs the loop. What is for a check alone would change what is
     // installed for it, or is about how a log looks.
     let is_steering =
@@ -917,6 +925,11 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
         }
     }
     agreed
+}
+
+/// Tells whether a variable says by its name that something is left out, `PUPPETEER_SKIP_DOWNLOAD`.
+fn leaves_out(name: &str) -> bool {
+    ["SKIP", "_NO_", "DISABLE"].iter().any(|sign| name.contains(sign))
 }
 
 fn value_of<'v>(variables: &'v [(String, String)], name: &str) -> Option<&'v String> {

@@ -53,3 +53,17 @@ fn what_a_job_of_a_check_sets_up_is_set_up_for_it() {
         assert_in_order(&text, &[action, "run: npm install\n"]);
     }
 }
+
+#[test]
+fn what_one_check_does_without_is_not_left_out_for_another_one() {
+    let ci = "on: push\njobs:\n  unit:\n    runs-on: ubuntu-latest\n    env: {X_SKIP_DOWNLOAD: '1', LEVEL: '2'}\n    steps:\n      - run: npm run lint\n      - run: npm run test:unit\n        env: {X_SKIP_DOWNLOAD: '1'}\n";
+    let package =
+        ("package.json", "{\"scripts\": {\"lint\": \"x\", \"test:unit\": \"x\", \"test:e2e\": \"x\"}}");
+    let text = workflow(&[package, (".github/workflows/ci.yml", ci)]);
+    assert_in_order(&text, &["X_SKIP_DOWNLOAD: \"1\"\n"]);
+    let other =
+        format!("{ci}  e2e:\n    runs-on: ubuntu-latest\n    steps:\n      - run: npm run test:e2e\n");
+    let text = workflow(&[package, (".github/workflows/ci.yml", &other)]);
+    assert_in_order(&text, &["LEVEL: \"2\"\n"]);
+    assert!(!text.contains("X_SKIP_DOWNLOAD"), "{text}");
+}
