@@ -127,7 +127,8 @@ impl TaskText {
         let computed = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}"));
         let without = |text: String, (inner, _): (&str, &str)| text.replace(&format!("{{{{{inner}}}}}"), "");
         let plain = computed.fold(text.to_owned(), without);
-        let is_between = |c: char| c.is_whitespace() || "\"'`;,()[]{}&|$<>=@".contains(c);
+        // JSON writes a quote within a text with a backslash.
+        let is_between = |c: char| c.is_whitespace() || "\\\"'`;,()[]{}&|$<>=@".contains(c);
         // What a task leaves out it does not call: `--ignore=tools/`.
         let leaves_out = |word: &&str| {
             word.contains('=')
@@ -135,6 +136,8 @@ impl TaskText {
         };
         let called = plain.split_whitespace().filter(|word| !leaves_out(word));
         let found = called.flat_map(|word| word.split(is_between)).filter(|word| !word.is_empty());
+        // concurrently says of a name in this way that it is a script.
+        let found = found.map(|word| word.strip_prefix("npm:").unwrap_or(word));
         // Variables of a Makefile name programs in capitals.
         self.words.extend(found.map(str::to_ascii_lowercase));
     }

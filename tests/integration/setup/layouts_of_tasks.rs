@@ -87,6 +87,23 @@ const LAYOUTS: &[Layout] = &[
             ("test", "pnpm run test", "package.json:4 (test)", ""),
         ],
     ),
+    (
+        "tasks that others call in quotes",
+        &[
+            (
+                "package.json",
+                "{\"scripts\": {\n\"lint\": \"run-p \\\"lint:*\\\"\",\n\"lint:js\": \"eslint .\",\n\"test\": \"concurrently \\\"npm:test-*\\\"\",\n\"test-js\": \"x\"\n}}",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: npm run lint:js\n      - run: npm run test\n      - run: npm run test-js\n",
+            ),
+        ],
+        &[
+            ("lint", "npm run lint", "package.json:2 (lint)", ""),
+            ("test", "npm test", "package.json:4 (test)", ""),
+        ],
+    ),
     // more layouts
 ];
 
