@@ -146,10 +146,31 @@ fn chosen<'f>(
     if at == OF_TASKS {
         let of_ci = found.get(OF_CI).into_iter().flat_map(of);
         let is_new = |line: &&Finding| !all.iter().any(|task| does(repository, task, line));
-        let more: Vec<&Finding> = of_ci.filter(is_new).collect();
+        let more: Vec<&Finding> = of_ci.clone().filter(is_new).collect();
+        let on_screen: Vec<&Finding> = of_ci.filter(|line| line.command.starts_with(SCREEN)).collect();
+        for task in &mut all {
+            *task = on_screen_as_in_ci(task, &on_screen, in_ci).unwrap_or(*task);
+        }
         all.extend(more);
+        // What stands in the place of a task is new as well.
+        let mut known = BTreeSet::new();
+        all.retain(|one| known.insert((one.command.as_str(), one.directory.as_str())));
     }
     all
+}
+
+/// What starts a command that needs a screen.
+const SCREEN: &str = "xvfb-run ";
+
+/// Returns the line by which the CI calls a task, where each line that does gives it a screen: without one, the task fails.
+fn on_screen_as_in_ci<'f>(
+    task: &Finding,
+    on_screen: &[&'f Finding],
+    in_ci: &[ci::CiCommand],
+) -> Option<&'f Finding> {
+    let mut calls = in_ci.iter().filter(|line| has_call(&line.command, &task.command));
+    let is_of_all = task.evidence.task.is_some() && calls.all(|line| line.command.starts_with(SCREEN));
+    on_screen.iter().find(|line| is_of_all && has_call(&line.command, &task.command)).copied()
 }
 
 /// Tells whether a task gives way to what the CI checks by itself: a part of the tests that it does not call, and an environment of

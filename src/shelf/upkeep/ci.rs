@@ -738,7 +738,8 @@ impl Workflow<'_> {
         if needs_another_event(condition) {
             return;
         }
-        let machine = lined_yaml::text(condition).and_then(OtherMachine::of_condition);
+        let machine = lined_yaml::text(condition)
+            .and_then(|condition| OtherMachine::of_condition(condition, &place.matrix));
         let mut own = variables(step.get("env"));
         own.extend(&place.variables);
         let mut place = JobPlace {

@@ -3,7 +3,7 @@
 use super::lined_yaml;
 use super::script_lines::without_assignments;
 use crate::base::node::Node;
-use crate::base::text::after_last;
+use crate::base::text::{after_last, up_to};
 
 /// A machine that is not one of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +21,13 @@ impl OtherMachine {
             .map(|(_, machine)| machine)
     }
 
-    /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os == 'macOS'`.
-    pub(super) fn of_condition(condition: &str) -> Option<Self> {
+    /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os != 'Linux'`.
+    pub(super) fn of_condition(condition: &str, matrix: &Matrix<'_>) -> Option<Self> {
         let lower = condition.to_ascii_lowercase();
+        if leaves_out_linux(&lower, matrix) {
+            // Whatever else it may be as well, it runs there where no job is of Linux.
+            return Some(Self::Macos);
+        }
         // A negation or an alternative may hold on Linux as well.
         let is_about_linux = ["linux", "ubuntu", "!", "||"].iter().any(|part| lower.contains(part));
         let named = |name: &str| lower.contains(&format!("'{name}"));
@@ -34,6 +38,19 @@ impl OtherMachine {
             () => None,
         }
     }
+}
+
+/// Tells whether a condition, in small letters, holds on no machine of Linux.
+fn leaves_out_linux(condition: &str, matrix: &Matrix<'_>) -> bool {
+    let plain: String = condition.chars().filter(|c| !c.is_whitespace()).collect();
+    // One label of Ubuntu leaves another one in.
+    let is_only = |label: &str| {
+        let mut values = matrix.iter().flat_map(|(_, values)| values);
+        !values.any(|value| value.starts_with("ubuntu") && *value != label)
+    };
+    let mut left_out = plain.split("!='").skip(1).map(|rest| up_to(rest, &['\'']));
+    !plain.contains("||")
+        && left_out.any(|name| name == "linux" || (name.starts_with("ubuntu") && is_only(name)))
 }
 
 /// Tells whether a change of the code starts a workflow: what runs at night or at the push of a button writes something, or
@@ -396,6 +413,25 @@ mod tests {
         ] {
             assert_eq!(newest(values), expected, "{values:?}");
         }
+    }
+
+    #[test]
+    fn a_condition_says_on_what_machine_a_step_runs() {
+        let matrix: Matrix<'_> = vec![("os", vec!["ubuntu-24.04", "ubuntu-22.04", "macos-15"])];
+        for (condition, expected) in [
+            ("runner.os == 'Windows'", Some(OtherMachine::Windows)),
+            ("runner.os != 'Linux'", Some(OtherMachine::Macos)),
+            ("${{ runner.os!='Linux' && github.event_name == 'push' }}", Some(OtherMachine::Macos)),
+            ("runner.os != 'Linux' || matrix.x", None),
+            ("runner.os != 'Windows'", None),
+            ("matrix.os != 'ubuntu-22.04'", None),
+            ("runner.os == 'Linux'", None),
+        ] {
+            assert_eq!(OtherMachine::of_condition(condition, &matrix), expected, "{condition}");
+        }
+        let one = vec![("os", vec!["ubuntu-latest", "windows-latest"])];
+        let condition = "matrix.os != 'ubuntu-latest'";
+        assert_eq!(OtherMachine::of_condition(condition, &one), Some(OtherMachine::Macos));
     }
 
     #[test]

@@ -104,6 +104,20 @@ const LAYOUTS: &[Layout] = &[
             ("test", "npm test", "package.json:4 (test)", ""),
         ],
     ),
+    (
+        "tests that need a screen, in a line of its own for each machine",
+        &[
+            ("package.json", "{\"scripts\": {\n\"lint\": \"x\",\n\"test\": \"vscode-test\"\n}}"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ${{ matrix.os }}\n    strategy:\n      matrix:\n        os: [ubuntu-latest, macos-latest]\n    steps:\n      - run: npm run lint\n      - run: xvfb-run -a npm test\n        if: runner.os == 'Linux'\n      - run: npm test\n        if: runner.os != 'Linux'\n",
+            ),
+        ],
+        &[
+            ("lint", "npm run lint", "package.json:2 (lint)", ""),
+            ("test", "xvfb-run -a npm test", ".github/workflows/ci.yml:10", ""),
+        ],
+    ),
     // more layouts
 ];
 
