@@ -67,6 +67,31 @@ pub(super) fn is_install(command: &str) -> bool {
     command == "yarn" || by_task || fetches_browsers(command) || INSTALLS.iter().any(begins)
 }
 
+/// Options by which managers of Node hold to the lock file.
+const FROZEN: [&str; 2] = ["--immutable", "--frozen-lockfile"];
+
+/// Tells whether an install of packages of Node holds to the lock file.
+pub(super) fn is_frozen(command: &str) -> bool {
+    command == "npm ci" || command.split(' ').any(|word| FROZEN.contains(&word))
+}
+
+/// Tells whether two lines are the plain install of one manager of Node, `yarn` and `yarn install --immutable`.
+pub(super) fn is_same_install(one: &str, other: &str) -> bool {
+    manager_of_install(one).is_some_and(|manager| manager_of_install(other) == Some(manager))
+}
+
+/// Returns the manager whose plain install a line is.
+fn manager_of_install(command: &str) -> Option<&str> {
+    let mut words = command.split(' ').filter(|word| !FROZEN.contains(word));
+    let manager = words.next()?;
+    let is_install = match (manager, words.next()) {
+        ("yarn", None) | ("npm", Some("ci")) => true,
+        ("npm" | "pnpm" | "yarn" | "bun", Some(word)) => matches!(word, "install" | "i"),
+        (_, _) => false,
+    };
+    (is_install && words.next().is_none()).then_some(manager)
+}
+
 /// What starts a program of a package.
 const CALLERS: [&[&str]; 14] = [
     &["npx", "--yes"],
@@ -120,6 +145,23 @@ pub(super) fn makes_ready(command: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_install_is_the_same_however_it_is_written() {
+        for (one, other, is_same) in [
+            ("yarn", "yarn install --immutable", true),
+            ("yarn --frozen-lockfile", "yarn install", true),
+            ("npm install", "npm ci", true),
+            ("pnpm i", "pnpm install --frozen-lockfile", true),
+            ("npm install", "yarn install", false),
+            ("npm install", "npm install -g x", false),
+            ("npm ci", "npm ci --ignore-scripts", false),
+            ("pip install", "pip install", false),
+        ] {
+            assert_eq!(is_same_install(one, other), is_same, "{one} and {other}");
+        }
+        assert!(is_frozen("npm ci") && is_frozen("yarn --immutable") && !is_frozen("yarn"));
+    }
 
     #[test]
     fn browsers_are_fetched_behind_whatever_starts_a_package() {

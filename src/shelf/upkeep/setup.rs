@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::chosen_commands::{Check, Plan};
 use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, words};
 use super::found_repository::{Finding, Repository, declared};
-use super::install_lines::{fetches_browsers, is_beside_packages, is_install};
+use super::install_lines::{fetches_browsers, is_beside_packages, is_frozen, is_install, is_same_install};
 use super::job_services::{JobContainer, JobServices};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
@@ -43,6 +43,21 @@ pub(super) enum SetUp {
     },
     /// Runs a command.
     Run(String),
+}
+
+impl SetUpStep {
+    /// Tells whether this step leaves nothing to do for another one.
+    fn stands_for(&self, other: &Self) -> bool {
+        match (&self.does, &other.does) {
+            // A language has one version in a job: the last that is set up would be that of all checks. The action of Ruby
+            // installs what each directory depends on.
+            (SetUp::Action { action, .. }, SetUp::Action { action: of_other, with }) => {
+                action == of_other
+                    && (self == other || !with.iter().any(|(key, _)| *key == "working-directory"))
+            }
+            (_, _) => self == other,
+        }
+    }
 }
 
 /// An action by its commit. A tag can be moved to other code.
@@ -195,7 +210,7 @@ pub(super) fn steps(
                 SetUp::Action { .. } | SetUp::CopiedAction { .. } => String::new(),
             };
             let step = SetUpStep { does, directory };
-            if !steps.contains(&step) {
+            if !steps.iter().any(|known| known.stands_for(&step)) {
                 steps.push(step);
             }
         }
@@ -480,6 +495,14 @@ impl SetUpPlace<'_> {
         let mut found: Vec<String> = Vec::new();
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
             let is_here = command.directory == self.directory;
+            let same = found.iter_mut().find(|known| is_same_install(known, &command.command));
+            if let Some(known) = same.filter(|_| is_here) {
+                // One of them holds to the lock file.
+                if is_frozen(&command.command) {
+                    known.clone_from(&command.command);
+                }
+                continue;
+            }
             let is_new = !found.contains(&command.command);
             let installs = is_install(&command.command) && !installs_archive(&command.command)
                 || self.is_own_set_up(&command.command);

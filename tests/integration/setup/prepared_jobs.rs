@@ -67,3 +67,22 @@ fn what_one_check_does_without_is_not_left_out_for_another_one() {
     assert_in_order(&text, &["LEVEL: \"2\"\n"]);
     assert!(!text.contains("X_SKIP_DOWNLOAD"), "{text}");
 }
+
+#[test]
+fn a_language_has_one_version_in_a_job_and_its_packages_are_installed_once() {
+    let ci = "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/setup-node@v6\n        with: {node-version: 26}\n      - run: yarn install\n      - run: yarn install --immutable\n      - run: yarn lint\n      - run: yarn test\n  tools:\n    runs-on: ubuntu-latest\n    defaults:\n      run:\n        working-directory: tools\n    steps:\n      - uses: actions/setup-node@v6\n        with: {node-version: 24}\n      - run: yarn\n      - run: yarn test:unit\n";
+    let package = "{\"scripts\": {\"lint\": \"x\", \"test\": \"x\"}}";
+    let text = workflow(&[
+        ("package.json", package),
+        ("yarn.lock", "x\n"),
+        ("tools/package.json", package),
+        ("tools/yarn.lock", "x\n"),
+        (".github/workflows/ci.yml", ci),
+    ]);
+    assert_in_order(
+        &text,
+        &["node-version: \"26\"\n", "run: yarn install --immutable\n", "working-directory: tools\n"],
+    );
+    assert_eq!(text.matches("uses: actions/setup-node@").count(), 1, "{text}");
+    assert!(!text.contains("run: yarn install\n"), "{text}");
+}
