@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::files::read;
+use crate::git::call::Call;
 use crate::judges::tree::extension;
+use crate::repository;
 use crate::shelf::upkeep::Repository;
 use crate::shelf::upkeep::yaml_style::PRETTIER;
 
@@ -124,5 +126,12 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
             session.talk.warning(&format!("{path} is not valid JSON, and what it says is left out"));
         }
     }
-    Ok(Repository::new(files))
+    Ok(Repository::new(files).with_default_branch(default_branch(root, session)))
+}
+
+/// Returns the branch that its remote repository had checked out when this one was cloned.
+fn default_branch(root: &Path, session: &Session<'_>) -> Option<String> {
+    let call = Call::new("symbolic-ref").with(&["--quiet", "--short", "refs/remotes/origin/HEAD"]);
+    let named = repository::at(root, session).line(&call).ok()?;
+    named.strip_prefix("origin/").map(str::to_owned)
 }

@@ -93,6 +93,8 @@ pub(super) struct CiContents {
     pub(super) containers: Vec<JobContainer>,
     /// Variables that the workflows put into their own lines: they are for those.
     pub(super) put_in: BTreeSet<String>,
+    /// The branches whose pushes start the workflows, where these name them one by one.
+    pub(super) branches: Vec<String>,
     /// The image that GitLab's jobs run in.
     pub(super) image: Option<String>,
     /// The runner of GitHub's jobs, where every job that checks the repository out needs macOS.
@@ -110,6 +112,19 @@ impl CiContents {
         made.any(|places| {
             places.split(' ').any(|place| !place.is_empty() && names(place.trim_end_matches('/')))
         })
+    }
+
+    /// Notes the branches that a workflow names whose pushes start it. A pattern names none.
+    fn note_branches(&mut self, workflow: &Node) {
+        let of_push = workflow.get("on").and_then(|on| on.get("push")).and_then(|push| push.get("branches"));
+        let named = lined_yaml::items(of_push).iter().filter_map(|item| lined_yaml::text(Some(item)));
+        let is_name =
+            |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
+        for name in named.filter(is_name) {
+            if self.branches.len() < MOST_BRANCHES && !self.branches.iter().any(|known| known == name) {
+                self.branches.push(name.to_owned());
+            }
+        }
     }
 
     /// Leaves out what only another machine can do, unless no job runs on any but macOS.
@@ -518,6 +533,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
         if !is_started_by_changes(root) || !is_called_by_changes(repository, path, root) {
             continue;
         }
+        contents.note_branches(root);
         let is_late = is_any_before_merge && is_after_merge(root);
         let read = |text: &str, root: &Node, contents: &mut CiContents| {
             Workflow { repository, path, text, is_late }.read(root, contents);
@@ -616,6 +632,9 @@ pub(super) fn names(repository: &Repository, program: &str) -> bool {
     };
     workflows(repository).filter_map(|(path, _)| repository.text(path)).any(is_named)
 }
+
+/// The most branches that are taken from workflows.
+const MOST_BRANCHES: usize = 6;
 
 /// The most places of the repository that are taken from a matrix: of more, a plan makes jobs.
 const MOST_PLACES: usize = 12;

@@ -1,6 +1,7 @@
 //! What the job that `ll-loop init` writes has around the checks of a repository.
 
 use super::init::project;
+use crate::common::git;
 /// Lets `init` write the workflow of a repository, and returns it.
 fn workflow(files: &[(&str, &str)]) -> String {
     let project = project(files);
@@ -38,6 +39,24 @@ fn browsers_are_fetched_when_the_packages_are_installed() {
         &text,
         &["run: pnpm install --frozen-lockfile\n", "run: npx playwright install --with-deps\n"],
     );
+}
+
+#[test]
+fn pushes_are_watched_on_the_branches_of_the_repository() {
+    let makefile = ("Makefile", "test:\n\ttrue\n");
+    let on = |branches: &str| format!("on:\n  push:\n    branches: {branches}\njobs: {{}}\n");
+    for (branches, expected) in [
+        ("[trunk, 'release/**']", "  push:\n    branches: [trunk]\n"),
+        ("['3.x', dev, main]", "  push:\n    branches:\n      - \"3.x\"\n      - dev\n      - main\n"),
+        ("['**']", "  push:\n    branches: [main, master]\n"),
+    ] {
+        let text = workflow(&[makefile, (".github/workflows/ci.yml", &on(branches))]);
+        assert_in_order(&text, &[expected]);
+    }
+    let project = project(&[makefile]);
+    git(&project, &["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/develop"]);
+    project.run(&["init", "--ci", "github"]).code(0);
+    assert_in_order(&project.read(".github/workflows/ll-loop.yml"), &["  push:\n    branches: [develop]\n"]);
 }
 
 #[test]
