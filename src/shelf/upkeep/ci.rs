@@ -801,7 +801,9 @@ impl Workflow<'_> {
         let versions = |entry: &Entry| {
             let written = lined_yaml::text(Some(&entry.value))?;
             let (_, values) = place.matrix.iter().find(|(key, _)| written == value_of_matrix(key))?;
-            Some((entry.key.clone(), newest(values)?.to_owned()))
+            let of_python = || supported_pythons(self.repository, values);
+            let values = if entry.key == "python-version" { of_python() } else { values.clone() };
+            Some((entry.key.clone(), newest(&values)?.to_owned()))
         };
         let of_matrix: Vec<_> =
             inputs.iter().filter_map(versions).filter(|(_, value)| is_plain(value)).collect();
@@ -1019,6 +1021,20 @@ fn with_shell_variables(line: &str, variables: &[(&str, &str)]) -> String {
         )
     };
     variables.iter().filter(|(_, value)| is_plain(value)).fold(line.to_owned(), put_in)
+}
+
+/// Returns those of the versions of Python that the repository says it supports, or all where it says of none of them: a matrix may
+/// have one that is not released yet.
+fn supported_pythons<'v>(repository: &Repository, values: &[&'v str]) -> Vec<&'v str> {
+    let texts =
+        ["pyproject.toml", "setup.cfg", "setup.py"].into_iter().filter_map(|file| repository.text(file));
+    let sign = "Programming Language :: Python :: ";
+    let of_line =
+        |rest: &'_ str| rest.split(|c: char| !(c.is_ascii_digit() || c == '.')).next().map(str::to_owned);
+    let said: BTreeSet<String> =
+        texts.flat_map(|text| text.split(sign).skip(1)).filter_map(of_line).collect();
+    let known: Vec<&str> = values.iter().copied().filter(|value| said.contains(*value)).collect();
+    if known.is_empty() { values.to_vec() } else { known }
 }
 
 /// Tells whether an action calls the command that it is given, again where that fails.

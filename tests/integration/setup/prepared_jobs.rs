@@ -60,6 +60,23 @@ fn pushes_are_watched_on_the_branches_of_the_repository() {
 }
 
 #[test]
+fn tests_run_with_the_newest_python_that_is_supported() {
+    let ci = "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        py: ['3.13', '3.14', '3.15']\n    steps:\n      - uses: actions/setup-python@v6\n        with: {python-version: '${{ matrix.py }}', allow-prereleases: true}\n      - run: tox -e py\n";
+    let says = "[project]\nclassifiers = [\n  \"Programming Language :: Python :: 3.13\",\n  \"Programming Language :: Python :: 3.14\",\n]\n";
+    for (project, expected) in [(says, "3.14"), ("[project]\n", "3.15")] {
+        let text = workflow(&[
+            ("pyproject.toml", project),
+            ("tox.ini", "[testenv]\ncommands = pytest\n"),
+            (".github/workflows/ci.yml", ci),
+        ]);
+        assert_in_order(
+            &text,
+            &[&format!("python-version: \"{expected}\"\n"), "run: python -m pip install tox\n"],
+        );
+    }
+}
+
+#[test]
 fn what_a_job_of_a_check_sets_up_is_set_up_for_it() {
     let ci = "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: pnpm/action-setup@v4\n        with: {version: 10}\n      - uses: ruby/setup-ruby@v1\n        with: {ruby-version: '3.4'}\n      - uses: astral-sh/setup-uv@v7\n      - uses: hashicorp/setup-terraform@v3\n      - run: npm install\n      - run: npm test\n";
     let text = workflow(&[
