@@ -8,6 +8,7 @@ use super::found_repository::{Evidence, Finding, Repository};
 use super::install_lines::makes_ready;
 use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
+use super::named_environments;
 use super::script_lines::{
     is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
 };
@@ -694,6 +695,7 @@ impl Workflow<'_> {
             if needs_another_event(job.value.get("if")) {
                 continue;
             }
+            self.call_of_others(job, contents);
             let of_job = written_directory(job.value.get("defaults").and_then(|node| node.get("run")));
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
@@ -748,6 +750,23 @@ impl Workflow<'_> {
                 for node in lined_yaml::items(script).iter().chain(script) {
                     self.script(node, &place, &mut directory, contents);
                 }
+            }
+        }
+    }
+
+    /// Notes the environments of tox and nox that a job gives a workflow of others, which runs them.
+    fn call_of_others(&self, job: &Entry, contents: &mut CiContents) {
+        let uses = lined_yaml::text(job.value.get("uses"));
+        let inputs = job.value.get("with").filter(|_| uses.is_some_and(|uses| !uses.starts_with("./")));
+        let caveats = self.is_late.then_some(Caveat::SecondChoice).into_iter().collect();
+        let place = JobPlace { name: &job.key, caveats, ..JobPlace::default() };
+        for entry in lined_yaml::entries(inputs) {
+            let text = lined_yaml::text(Some(&entry.value)).unwrap_or("");
+            for (below, line) in text.lines().enumerate() {
+                let calls = named_environments::calls_in(self.repository, line).into_iter();
+                let evidence = self.evidence(&entry.value, below);
+                let command = |call| self.command(call, String::new(), &place, evidence.clone());
+                contents.commands.extend(calls.map(command));
             }
         }
     }

@@ -12,6 +12,7 @@ mod job_services;
 mod lined_yaml;
 mod loop_reuse;
 mod loop_text;
+mod named_environments;
 mod offers;
 mod script_lines;
 mod setup;

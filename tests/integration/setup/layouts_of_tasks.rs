@@ -118,6 +118,24 @@ const LAYOUTS: &[Layout] = &[
             ("test", "xvfb-run -a npm test", ".github/workflows/ci.yml:10", ""),
         ],
     ),
+    (
+        "environments of tox that a workflow of others is given",
+        &[
+            (
+                "tox.ini",
+                "[testenv]\ncommands = pytest\n\n[testenv:lint]\ncommands = x\n\n[testenv:docs]\ncommands = x\n",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    uses: example/workflows/.github/workflows/tox.yml@v1\n    with:\n      names: |\n        - linux: lint\n        docs\n        py314-devel\n",
+            ),
+        ],
+        &[
+            ("lint", "tox -e lint", "tox.ini:4 (lint)", ""),
+            ("build", "tox -e docs", ".github/workflows/ci.yml:8", ""),
+            ("test", "tox -e py", "tox.ini:1 (test)", ""),
+        ],
+    ),
     // more layouts
 ];
 
