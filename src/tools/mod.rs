@@ -13,5 +13,5 @@ pub use not_run::{CouldNotRun, could_not_run, could_not_run_text};
 pub use recognise::{Manner, Recognised, pure_check, recognise, recognise_line};
 pub use table::{Ecosystem, Lack, Purpose, TOOLS, Tool, ToolCheck};
 pub use task_names::{
-    TaskKind, builds_documents, is_some_check, is_some_test, task_kind, task_part, watches, writes,
+    TaskKind, builds_documents, is_other, is_some_check, is_some_test, task_kind, task_part, watches, writes,
 };

@@ -134,9 +134,12 @@ pub fn is_some_check(name: &str) -> bool {
     (begins || ends || is_linter) && !words.any(is_other)
 }
 
-/// Tells whether a word of a task's name says that it writes, does not end, or is about something else.
-fn is_other(word: &str) -> bool {
-    [&TOOLS.names.never, &TOOLS.names.mends].iter().any(|known| known.iter().any(|one| one == word))
+/// Tells whether the name of a task, or a word of it, says that it writes, does not end, or is about something else.
+pub fn is_other(name: &str) -> bool {
+    let is = |word: &str| {
+        [&TOOLS.names.never, &TOOLS.names.mends].iter().any(|known| known.iter().any(|one| one == word))
+    };
+    name.to_ascii_lowercase().split([':', '-', '_', '.', '/']).any(is)
 }
 
 /// Tells whether the name of a task is that of a kind of tests, though it does not say `test`.

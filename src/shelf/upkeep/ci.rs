@@ -20,8 +20,8 @@ use super::when_jobs_run::{
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
 use crate::tools::{
-    Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_some_check, is_some_test, recognise,
-    recognise_line, task_kind,
+    Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_other, is_some_check, is_some_test,
+    recognise, recognise_line, task_kind,
 };
 
 /// The workflow that `init` writes: what stands there is not what the repository said by itself.
@@ -311,6 +311,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
                 (Purpose::Test, false)
             }
+            (Manner::Other, "tsc") if writes_nothing(repository, line, &words) => (Purpose::Lint, false),
             (Manner::Other, _) => (by_names(found, &line.directory)?, false),
         },
         None if is_build(&words) => (Purpose::Build, false),
@@ -373,8 +374,17 @@ fn by_names(found: &Recognised, directory: &str) -> Option<Purpose> {
         None if all_look => Some(Purpose::Lint),
         None if names.iter().all(is_build) => Some(Purpose::Build),
         None if names.iter().filter(is_of_tests).count() == names.len() => Some(Purpose::Test),
+        None if found.tasks.is_empty() && names.iter().all(|name| makes_something(name)) => {
+            Some(Purpose::Build)
+        }
         Some(_) | None => None,
     }
+}
+
+/// Tells whether an environment of a runner whose name says nothing, `tox -e man`, is a check by being called with each change: it does
+/// not make ready for others, nor look after them.
+fn makes_something(name: &str) -> bool {
+    name == "build" || !(is_other(name) || prepares(name))
 }
 
 /// Tells whether a command holds to a lock file that only an earlier line has made.
@@ -395,6 +405,17 @@ fn is_made(repository: &Repository, word: &str) -> bool {
             && path.contains('/')
             // A repository may keep its sources in a folder of such a name.
             && !repository.paths().any(|file| file.split('/').next() == Some(first))
+}
+
+/// Tells whether the configuration that a call of TypeScript's compiler names, `tsc -p FILE`, keeps it from writing.
+fn writes_nothing(repository: &Repository, line: &CiCommand, words: &[String]) -> bool {
+    let is_option = |word: &String| matches!(word.as_str(), "-p" | "--project");
+    let file = words.iter().skip_while(|word| !is_option(word)).nth(1);
+    let text = file.and_then(|file| repository.text(&joined(&line.directory, file)));
+    let says_so = |text: &str| text.split_whitespace().collect::<String>().contains("\"noEmit\":true");
+    // With any other option, such as `--watch`, it does something else.
+    let is_plain = words.iter().filter(|word| word.starts_with('-')).all(is_option);
+    is_plain && text.is_some_and(says_so)
 }
 
 /// Tells whether there is a Makefile before anything is configured.
@@ -719,10 +740,11 @@ impl Workflow<'_> {
             let checks_out = |step: &Node| {
                 lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
             };
-            if lined_yaml::items(job.value.get("steps")).iter().any(checks_out) {
+            let steps = steps(&job.value);
+            if steps.iter().copied().any(checks_out) {
                 contents.runners.extend(label.map(str::to_owned));
             }
-            for step in lined_yaml::items(job.value.get("steps")) {
+            for step in steps {
                 // What is set up behind a check is for those behind it.
                 let is_behind_check =
                     contents.commands.iter().any(|line| line.is_check_of(&place.id(self.path)));
@@ -1054,6 +1076,15 @@ fn supported_pythons<'v>(repository: &Repository, values: &[&'v str]) -> Vec<&'v
         texts.flat_map(|text| text.split(sign).skip(1)).filter_map(of_line).collect();
     let known: Vec<&str> = values.iter().copied().filter(|value| said.contains(*value)).collect();
     if known.is_empty() { values.to_vec() } else { known }
+}
+
+/// Returns the steps of a job, also those that it runs at the same time.
+fn steps(job: &Node) -> Vec<&Node> {
+    let with_inner = |step| match lined_yaml::items(Node::get(step, "parallel")) {
+        [] => vec![step],
+        inner => inner.iter().collect(),
+    };
+    lined_yaml::items(job.get("steps")).iter().flat_map(with_inner).collect()
 }
 
 /// Tells whether an action calls the command that it is given, again where that fails.

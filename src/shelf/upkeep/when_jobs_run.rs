@@ -195,7 +195,7 @@ pub(super) fn value_of_matrix(key: &str) -> String {
 const MOST_TASKS: usize = 6;
 
 /// What takes the name of a task, and so the value of a matrix that stands behind it.
-const BEFORE_TASKS: [&str; 22] = [
+const BEFORE_TASKS: [&str; 24] = [
     "",
     "make",
     "just",
@@ -213,6 +213,8 @@ const BEFORE_TASKS: [&str; 22] = [
     "tox -e",
     "tox r -e",
     "tox run -e",
+    "tox run --skip-pkg-install -e",
+    "python -m tox -e",
     "composer",
     "composer run-script",
     "mise run",

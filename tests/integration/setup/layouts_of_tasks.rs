@@ -136,7 +136,24 @@ const LAYOUTS: &[Layout] = &[
             ("test", "tox -e py", "tox.ini:1 (test)", ""),
         ],
     ),
-    // more layouts
+    (
+        "an environment whose name says nothing, of a matrix and by Python, steps at the same time, and types that are only looked at",
+        &[
+            ("tox.ini", "[testenv]\ncommands = pytest\n"),
+            ("tests/tsconfig.json", "{\"compilerOptions\": {\n  \"noEmit\": true\n}}"),
+            ("tsconfig.json", "{\"compilerOptions\": {}}"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        env: [man, type]\n    steps:\n      - run: python -m tox -e ${{ matrix.env }}\n      - run: tox -e coverage-report\n      - parallel:\n          - run: npx tsc -p tests/tsconfig.json\n          - run: npx tsc -p tsconfig.json\n",
+            ),
+        ],
+        &[
+            ("lint_type", "python -m tox -e type", ".github/workflows/ci.yml:9", ""),
+            ("lint_tsc", "npx tsc -p tests/tsconfig.json", ".github/workflows/ci.yml:12", ""),
+            ("build", "python -m tox -e man", ".github/workflows/ci.yml:9", ""),
+            ("test", "tox -e py", "tox.ini:1 (test)", ""),
+        ],
+    ),
 ];
 
 #[test]
