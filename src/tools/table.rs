@@ -16,7 +16,7 @@ pub static TOOLS: LazyLock<ToolTable> = LazyLock::new(|| {
 #[serde(deny_unknown_fields)]
 pub struct ToolTable {
     /// Options that mean the same for every tool.
-    pub(super) options: OptionTable,
+    pub options: OptionTable,
     /// How names of tasks speak.
     pub(super) names: NameTable,
     /// The languages.
@@ -32,14 +32,16 @@ pub struct ToolTable {
     pub(super) not_run: Vec<NotRunLine>,
 }
 
+/// Options, variables and places that mean the same for every tool.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OptionTable {
+pub struct OptionTable {
     pub(super) shows: Vec<String>,
     pub(super) writes: Vec<String>,
     pub(super) hides: Vec<String>,
     pub(super) variables: Vec<String>,
-    pub(super) places: Vec<String>,
+    /// Where programs are installed in a checkout, `node_modules/.bin/`.
+    pub places: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]

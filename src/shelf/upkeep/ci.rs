@@ -9,7 +9,7 @@ use super::install_lines::makes_ready;
 use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
 use super::script_lines::{
-    is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
+    StepShell, is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
 };
 use super::when_jobs_run::{
     Matrix, OtherMachine, asks_earlier_steps, is_after_merge, is_before_merge, is_only_called,
@@ -139,13 +139,13 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
         let plain = lines.into_iter().filter(|line| !contents.makes_place_of(line));
         plain.filter_map(|line| of_command(repository, line)).collect::<Vec<_>>()
     };
-    add_each_once(&mut found, checks(first));
+    add_each_once(repository, &mut found, checks(first));
     // A task is the repository's own, whatever a job does before it; and tests of a changed tree are better than none, for which a
     // test of the toolchain would stand.
     let is_test = |one: &Finding| one.purpose == Some(Purpose::Test) && !one.is_fix;
     let has_tests = found.iter().any(is_test);
     let is_kept = |one: &Finding| (is_test(one) && !has_tests) || calls_tasks(&one.command);
-    add_each_once(&mut found, checks(second).into_iter().filter(is_kept));
+    add_each_once(repository, &mut found, checks(second).into_iter().filter(is_kept));
     let all = found.clone();
     found.retain(|one| !all.iter().any(|other| is_part(repository, one, other)));
     // With what only its job has, a tool often does the same in a special way: under a measure, or for another machine.
@@ -176,10 +176,15 @@ fn calls_tasks(command: &str) -> bool {
 }
 
 /// Adds checks to those that are known, in the shorter of two ways to call one.
-fn add_each_once(known: &mut Vec<Finding>, findings: impl IntoIterator<Item = Finding>) {
+fn add_each_once(
+    repository: &Repository,
+    known: &mut Vec<Finding>,
+    findings: impl IntoIterator<Item = Finding>,
+) {
     for finding in findings {
         let is_same = |other: &&mut Finding| {
-            unmeasured(&other.command) == unmeasured(&finding.command) && other.directory == finding.directory
+            other.directory == finding.directory
+                && unmeasured(repository, other) == unmeasured(repository, &finding)
         };
         match known.iter_mut().find(is_same) {
             // What the longer one says more is how to measure, and a loop measures nothing.
@@ -199,18 +204,22 @@ pub(super) fn call_of_ctest(repository: &Repository) -> Option<Evidence> {
     contents(repository).commands.iter().find(is_call).map(|line| line.evidence.clone())
 }
 
-/// Returns what a command says without the place of its program, the order of its words, and the options by which it measures
-/// what its tests reach.
-fn unmeasured(command: &str) -> Vec<&str> {
+/// Returns what a check says without the place where its program is installed, the order of its words, and the options by which it
+/// measures what its tests reach.
+fn unmeasured<'f>(repository: &Repository, finding: &'f Finding) -> Vec<&'f str> {
     let measures = |word: &str| {
         ["--cov", "--no-cov", "-cover", "-Dcover", "--no-coverage"]
             .iter()
             .any(|begin| word.starts_with(begin))
     };
-    let plain = words(command).into_iter().filter(|word| !measures(word));
+    let plain = words(&finding.command).into_iter().filter(|word| !measures(word));
     let mut found: Vec<&str> = plain.map(|word| word.trim_end_matches('/')).collect();
     if let Some(program) = found.first_mut() {
-        *program = program.rsplit('/').next().unwrap_or(program);
+        let installed = TOOLS.options.places.iter().find_map(|place| program.strip_prefix(place.as_str()));
+        // Of scripts of the repository, several may have one name: `./test` and `./web/test`.
+        let is_own = repository.has(joined(&finding.directory, program).as_str());
+        let by_name = if is_own { *program } else { after_last(program, &['/']) };
+        *program = installed.unwrap_or(by_name);
     }
     // Jobs write the same options in different orders.
     found.sort_unstable();
@@ -606,6 +615,8 @@ struct Workflow<'r> {
 struct JobPlace<'j> {
     name: &'j str,
     directory: Option<&'j str>,
+    /// The shell of its commands, where the file names one.
+    shell: Option<&'j str>,
     machine: Option<OtherMachine>,
     caveats: BTreeSet<Caveat>,
     variables: Vec<(&'j str, &'j str)>,
@@ -617,7 +628,8 @@ struct JobPlace<'j> {
 
 impl Workflow<'_> {
     fn read(&self, root: &Node, contents: &mut CiContents) {
-        let whole = written_directory(root.get("defaults").and_then(|node| node.get("run")));
+        let whole = written_directory(defaults(root));
+        let shell = written_shell(defaults(root));
         let behind = self.text.split("env.").skip(1);
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         contents
@@ -627,7 +639,7 @@ impl Workflow<'_> {
             if needs_another_event(job.value.get("if")) {
                 continue;
             }
-            let of_job = written_directory(job.value.get("defaults").and_then(|node| node.get("run")));
+            let of_job = written_directory(defaults(&job.value));
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
             let matrix = matrix(&job.value);
@@ -640,6 +652,7 @@ impl Workflow<'_> {
             let mut place = JobPlace {
                 name: &job.key,
                 directory: of_job.or(whole),
+                shell: written_shell(defaults(&job.value)).or(shell),
                 machine,
                 caveats: self.is_late.then_some(Caveat::SecondChoice).into_iter().collect(),
                 variables,
@@ -696,6 +709,7 @@ impl Workflow<'_> {
         let mut place = JobPlace {
             machine: machine.or(place.machine),
             directory: written_directory(Some(step)).or(place.directory),
+            shell: written_shell(Some(step)).or(place.shell),
             variables: own,
             ..place.clone()
         };
@@ -724,6 +738,9 @@ impl Workflow<'_> {
         let values = |is_written: bool| {
             let of_entry = move |entry: &Entry| {
                 let written = lined_yaml::text(Some(&entry.value))?;
+                if is_token(written) && is_of_set_up(named) {
+                    return is_written.then(|| (entry.key.clone(), TOKEN.to_owned()));
+                }
                 let value = place.with_variables(written);
                 (is_plain(&value) && is_plain(written) == is_written).then(|| (entry.key.clone(), value))
             };
@@ -802,6 +819,9 @@ impl Workflow<'_> {
                     }
                     continue;
                 };
+                if !StepShell::of(place.shell).shares(&commands) {
+                    continue;
+                }
                 self.line(&commands, directory, &place, &self.evidence(node, at), contents);
             }
         }
@@ -953,6 +973,21 @@ fn with_shell_variables(line: &str, variables: &[(&str, &str)]) -> String {
     variables.iter().filter(|(_, value)| is_plain(value)).fold(line.to_owned(), put_in)
 }
 
+/// The token of a job, as a workflow of ours writes it: there it may only read, which is all that is asked for to set something up.
+const TOKEN: &str = "${{ github.token }}";
+
+/// Tells whether an input is the token of the job, which every job has.
+fn is_token(input: &str) -> bool {
+    let plain: String = input.chars().filter(|c| !c.is_whitespace()).collect();
+    matches!(plain.as_str(), "${{github.token}}" | "${{secrets.GITHUB_TOKEN}}")
+}
+
+/// Tells whether an action sets something up, by its name. Others may be given a token to write with it.
+pub(super) fn is_of_set_up(name: &str) -> bool {
+    let name = up_to(name, &['@']);
+    after_last(name, &['/']).split('-').any(|word| word == "setup")
+}
+
 /// Tells whether an action calls the command that it is given, again where that fails.
 fn repeats(action: &str) -> bool {
     matches!(action, "nick-fields/retry" | "nick-invision/retry" | "Wandalen/wretry.action")
@@ -1006,6 +1041,15 @@ fn quoted_word(line: &str) -> Option<String> {
 
 fn written_directory(node: Option<&Node>) -> Option<&str> {
     lined_yaml::text(node?.get("working-directory"))
+}
+
+/// Returns what a workflow or a job says of all of its scripts.
+fn defaults(node: &Node) -> Option<&Node> {
+    node.get("defaults")?.get("run")
+}
+
+fn written_shell(node: Option<&Node>) -> Option<&str> {
+    lined_yaml::text(node?.get("shell"))
 }
 
 /// Tells whether the steps behind this one see something else than what was checked out: what a command has changed, or what the

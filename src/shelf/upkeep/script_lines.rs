@@ -1,6 +1,44 @@
 //! The lines of a script in a workflow: which of them can stand by themselves, and which commands they join.
 
-use crate::base::text::first_word;
+use crate::base::text::{after_last, first_word};
+use crate::tools::recognise_line;
+
+/// What reads the script of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepShell {
+    /// One whose words a loop's shell reads the same way.
+    Posix,
+    /// One that calls programs as others do, and has a language of its own.
+    PowerShell,
+    /// Python, `cmd` or whatever a step names.
+    Other,
+}
+
+impl StepShell {
+    /// Reads what a step names, `bash -eo pipefail {0}`; without a name it is the shell of the machine.
+    pub(super) fn of(shell: Option<&str>) -> Self {
+        let Some(shell) = shell else { return Self::Posix };
+        // One program may start another: `nix develop --command bash -e {0}`.
+        let has =
+            |names: &[&str]| shell.split_whitespace().any(|word| names.contains(&after_last(word, &['/'])));
+        match () {
+            () if has(&["bash", "sh", "dash", "zsh"]) => Self::Posix,
+            () if has(&["pwsh", "powershell"]) => Self::PowerShell,
+            () => Self::Other,
+        }
+    }
+
+    /// Tells whether a line of its script says the same to the shell of a loop: one of PowerShell does where it only calls programs that
+    /// are known.
+    pub(super) fn shares(self, commands: &[&str]) -> bool {
+        let is_call = |command: &&str| command.starts_with("cd ") || recognise_line(command).is_some();
+        match self {
+            Self::Posix => true,
+            Self::PowerShell => commands.iter().all(is_call),
+            Self::Other => false,
+        }
+    }
+}
 
 /// Joins the lines of a script that go on in the next one, each with its number from 0.
 pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
@@ -103,6 +141,21 @@ mod tests {
             ("A= make", "make"),
         ] {
             assert_eq!(without_assignments(command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_line_counts_that_every_shell_reads_the_same_way() {
+        for (shell, command, expected) in [
+            (None, "./check", true),
+            (Some("bash -eo pipefail -l {0}"), "./check", true),
+            (Some("nix develop --command bash {0}"), "./check", true),
+            (Some("pwsh"), "dotnet test", true),
+            (Some("pwsh"), "./check.ps1", false),
+            (Some("python"), "dotnet test", false),
+            (Some("cmd"), "dotnet test", false),
+        ] {
+            assert_eq!(StepShell::of(shell).shares(&[command]), expected, "{shell:?} and {command}");
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::chosen_commands::Plan;
-use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, words};
+use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, is_of_set_up, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::is_install;
 use super::job_services::{JobContainer, JobServices};
@@ -244,7 +244,7 @@ impl SetUpPlace<'_> {
             }
             steps.push(SetUp::Run(command));
         }
-        for command in targets_of_rust(called).chain(self.tools_of_actions()) {
+        for command in targets_of_rust(called).chain(self.tools_of_actions(called)) {
             if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
                 steps.push(SetUp::Run(command));
             }
@@ -314,9 +314,10 @@ impl SetUpPlace<'_> {
     fn actions_of_others(&self, called: &[&Finding]) -> Vec<SetUp> {
         let is_known = |name: &str| KNOWN_ACTIONS.iter().any(|known| known.name == name);
         let is_set_up = |action: &&CiAction| {
-            let name = after_last(&action.name, &['/']);
-            let is_named = name.split('-').any(|word| word == "setup");
-            is_named && action.is_whole && !is_known(&action.name) && !action.version.is_empty()
+            is_of_set_up(&action.name)
+                && action.is_whole
+                && !is_known(&action.name)
+                && !action.version.is_empty()
         };
         let known: Vec<&CiAction> = self.contents.actions.iter().filter(is_set_up).collect();
         let mut found: Vec<&CiAction> = Vec::new();
@@ -338,9 +339,17 @@ impl SetUpPlace<'_> {
         found.into_iter().map(copied).collect()
     }
 
+    /// Returns the jobs that alone make one of these checks. Others make what is made elsewhere as well, with an old toolchain for
+    /// example, which no check of a loop is made with.
+    fn jobs_of_one_check(&self, called: &[&Finding]) -> BTreeSet<&str> {
+        let of_each = called.iter().map(|check| jobs(self.contents, &[check]));
+        of_each.filter(|jobs| jobs.len() == 1).flatten().collect()
+    }
+
     /// Returns what installs the tools and toolchains of Rust that an action installs in the jobs of these commands.
-    fn tools_of_actions(&self) -> Vec<String> {
+    fn tools_of_actions(&self, called: &[&Finding]) -> Vec<String> {
         let jobs = &self.jobs;
+        let of_one_check = self.jobs_of_one_check(called);
         let mut found = Vec::new();
         for action in self.contents.actions.iter().filter(|action| jobs.contains(action.job.as_str())) {
             let input =
@@ -359,7 +368,7 @@ impl SetUpPlace<'_> {
                     let crates = names.filter(|name| is_plain(name) && name.starts_with("cargo-"));
                     found.extend(crates.map(|name| format!("cargo install {name} --locked")));
                 }
-                "dtolnay/rust-toolchain" => {
+                "dtolnay/rust-toolchain" if of_one_check.contains(action.job.as_str()) => {
                     let components = input("components").into_iter().flat_map(words).filter(is_plain);
                     let components: Vec<String> =
                         components.map(|word| format!(" --component {word}")).collect();

@@ -104,12 +104,12 @@ pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
     lined_yaml::text(condition).is_some_and(|text| text.contains("steps."))
 }
 
-/// Tells whether a job or a step runs at no change of the code: for a release, at night, or at the push of a button.
+/// Tells whether a job or a step runs at no change of the code: never, for a release, at night, or at the push of a button.
 pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
     let Some(text) = lined_yaml::text(condition) else { return false };
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    // What waits for a failure looks after it.
-    let is_of_failure = matches!(plain.trim_matches(['$', '{', '}']), "failure()" | "cancelled()");
+    // What waits for a failure looks after it, and `false` is how people put a step aside.
+    let is_of_failure = matches!(plain.trim_matches(['$', '{', '}']), "false" | "failure()" | "cancelled()");
     let leaves_out_changes = plain.contains("event_name!='pull_request'") && !plain.contains("||");
     if is_of_failure || leaves_out_changes {
         return true;

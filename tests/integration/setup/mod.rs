@@ -3,5 +3,6 @@
 mod catalog;
 mod doctor;
 mod init;
+mod jobs_of_ci;
 mod layouts_of_ci;
 mod mistakes;

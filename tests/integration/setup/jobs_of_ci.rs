@@ -1,0 +1,52 @@
+//! Which jobs and steps of a workflow `ll-loop init` takes for checks, and how it prepares for them.
+
+use super::init::{Layout, assert_layouts, project};
+
+const LAYOUTS: &[Layout] = &[
+    (
+        "what never runs, or is written for another shell",
+        &[
+            ("check.ps1", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  off:\n    if: ${{ false }}\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo clippy\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - if: false\n        run: cargo fmt --check\n      - shell: pwsh\n        run: |\n          ./check.ps1\n          dotnet test\n      - shell: python\n        run: ruff check\n",
+            ),
+        ],
+        &[("test", "dotnet test", ".github/workflows/ci.yml:16", "")],
+    ),
+    (
+        "programs of one name in several places, and tests of sources that another job has built",
+        &[
+            ("test", "x\n"),
+            ("web/test", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./test\n      - run: ./web/test\n      - run: vendor/bin/phpunit\n      - run: phpunit\n      - uses: bnjbvr/cargo-machete@v1\n      - run: mvn -B verify -Dmaven.main.skip=true\n",
+            ),
+        ],
+        &[
+            ("lint", "cargo machete", ".github/workflows/ci.yml:10", ""),
+            ("test", "./test", ".github/workflows/ci.yml:6", ""),
+            ("test_2", "./web/test", ".github/workflows/ci.yml:7", ""),
+            ("test_phpunit", "vendor/bin/phpunit", ".github/workflows/ci.yml:8", ""),
+        ],
+    ),
+];
+
+#[test]
+fn only_what_a_change_starts_and_a_shell_reads_is_a_check() {
+    assert_layouts(LAYOUTS);
+}
+
+#[test]
+fn a_token_that_sets_something_up_is_handed_on_and_an_old_toolchain_that_no_check_needs_is_not_installed() {
+    let project = project(&[(
+        ".github/workflows/ci.yml",
+        "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: dtolnay/rust-toolchain@stable\n      - uses: example/setup-protoc@v3\n        with: {token: '${{ secrets.GITHUB_TOKEN }}'}\n      - run: cargo test\n  old:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: dtolnay/rust-toolchain@master\n        with: {toolchain: 1.74.0}\n      - uses: example/setup-protoc@v3\n        with: {token: '${{ github.token }}'}\n      - run: cargo test\n",
+    )]);
+    project.run(&["init"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    let action = "uses: example/setup-protoc@v3 # zizmor: ignore[unpinned-uses]\n        with:\n          token: \"${{ github.token }}\"\n";
+    assert!(workflow.contains(action), "{workflow}");
+    assert!(!workflow.contains("1.74"), "{workflow}");
+}
