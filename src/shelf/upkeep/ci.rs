@@ -12,9 +12,9 @@ use super::script_lines::{
     StepShell, is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
 };
 use super::when_jobs_run::{
-    Matrix, OtherMachine, asks_earlier_steps, is_after_merge, is_before_merge, is_only_called,
-    is_started_by_changes, label_of_matrix, lines_of_matrix, matrix, needs_another_event, newest,
-    value_of_matrix, whole_line,
+    Matrix, OtherMachine, asks_earlier_steps, asks_for_label, is_after_merge, is_before_merge,
+    is_only_called, is_started_by_changes, label_of_matrix, lines_of_matrix, matrix, may_fail,
+    needs_another_event, newest, value_of_matrix, whole_line, without_failing,
 };
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
@@ -636,7 +636,7 @@ impl Workflow<'_> {
             .put_in
             .extend(behind.map(|rest| rest.split(|c| !is_of_name(c)).next().unwrap_or("").to_owned()));
         for job in lined_yaml::entries(root.get("jobs")) {
-            if needs_another_event(job.value.get("if")) {
+            if needs_another_event(job.value.get("if")) || may_fail(&job.value) {
                 continue;
             }
             let of_job = written_directory(defaults(&job.value));
@@ -666,6 +666,7 @@ impl Workflow<'_> {
             if lined_yaml::items(job.value.get("steps")).iter().any(checks_out) {
                 contents.runners.extend(label.map(str::to_owned));
             }
+            place.add(Caveat::SecondChoice, asks_for_label(job.value.get("if")));
             for step in lined_yaml::items(job.value.get("steps")) {
                 // What is set up behind a check is for those behind it.
                 let is_behind_check =
@@ -685,7 +686,8 @@ impl Workflow<'_> {
         let of_default = image(root.get("default").and_then(|node| node.get("image")));
         contents.image = contents.image.take().or_else(|| image(root.get("image"))).or(of_default);
         // Of GitLab, every key may be a job.
-        for job in lined_yaml::entries(Some(root)) {
+        let allows_failure = |job: &&Entry| lined_yaml::text(job.value.get("allow_failure")) == Some("true");
+        for job in lined_yaml::entries(Some(root)).iter().filter(|job| !allows_failure(job)) {
             let place = JobPlace { name: &job.key, ..JobPlace::default() };
             let (before, script) = (job.value.get("before_script"), job.value.get("script"));
             // One shell runs all of them, so that a `cd` holds for those behind it.
@@ -700,9 +702,10 @@ impl Workflow<'_> {
 
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let condition = step.get("if");
-        if needs_another_event(condition) {
+        let Some(matrix) = without_failing(&place.matrix, step).filter(|_| !needs_another_event(condition))
+        else {
             return;
-        }
+        };
         let machine = lined_yaml::text(condition).and_then(OtherMachine::of_condition);
         let mut own = variables(step.get("env"));
         own.extend(&place.variables);
@@ -711,10 +714,12 @@ impl Workflow<'_> {
             directory: written_directory(Some(step)).or(place.directory),
             shell: written_shell(Some(step)).or(place.shell),
             variables: own,
+            matrix,
             ..place.clone()
         };
         place.caveats.remove(&Caveat::AsksEarlier);
         place.add(Caveat::AsksEarlier, asks_earlier_steps(condition));
+        place.add(Caveat::SecondChoice, asks_for_label(condition));
         // What an earlier step says, no other job can be told.
         place.add(Caveat::SecondChoice, is_fed_by_steps(step));
         let place = &place;

@@ -1,6 +1,7 @@
 //! Finds out how a repository checks itself: from its own tasks, what its CI runs, and the tests of its toolchain. It knows
 //! no file system; whoever asks gives it the texts.
 
+mod allowed_failures;
 mod altered_checkout;
 mod checkouts;
 mod chosen_commands;

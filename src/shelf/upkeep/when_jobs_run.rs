@@ -1,9 +1,10 @@
 //! When jobs of a workflow run, and on what: a job that no change starts is no check, and one value of a matrix may be a task.
 
+use super::allowed_failures::MayFail;
 use super::lined_yaml;
 use super::script_lines::without_assignments;
-use crate::base::node::Node;
-use crate::base::text::after_last;
+use crate::base::node::{Entry, Node};
+use crate::base::text::{after_last, up_to};
 
 /// A machine that is not one of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,26 +141,98 @@ pub(super) fn label_of_matrix<'j>(label: &'j str, matrix: &Matrix<'j>) -> &'j st
 /// The values of a matrix, by their keys.
 pub(super) type Matrix<'j> = Vec<(&'j str, Vec<&'j str>)>;
 
-/// Reads the matrix of a job, also what it includes.
+/// The keys and values of a job that a matrix lists by itself.
+type MatrixRow<'j> = Vec<(&'j str, &'j str)>;
+
+/// Reads the matrix of a job, also what it includes, without the values whose jobs may fail.
 pub(super) fn matrix(job: &Node) -> Matrix<'_> {
     let node = job.get("strategy").and_then(|node| node.get("matrix"));
+    let may_fail = MayFail::of(job);
+    let (kept, failing): (Vec<_>, Vec<_>) =
+        included(node).into_iter().partition(|row| !is_failing(row, &may_fail));
     let mut found: Matrix<'_> = Vec::new();
     for entry in lined_yaml::entries(node) {
-        for item in lined_yaml::items(Some(&entry.value)) {
-            let of_list = lined_yaml::text(Some(item)).map(|value| (entry.key.as_str(), value));
-            let included = lined_yaml::entries(Some(item))
-                .iter()
-                .filter(|_| entry.key == "include")
-                .filter_map(|inner| Some((inner.key.as_str(), lined_yaml::text(Some(&inner.value))?)));
-            for (key, value) in of_list.into_iter().chain(included) {
-                match found.iter_mut().find(|(known, _)| *known == key) {
-                    Some((_, values)) => values.push(value),
-                    None => found.push((key, vec![value])),
-                }
+        let key = entry.key.as_str();
+        let values =
+            lined_yaml::items(Some(&entry.value)).iter().filter_map(|item| lined_yaml::text(Some(item)));
+        let own =
+            values.filter(|value| !may_fail.holds_for(key, value) && !is_marked(node, &failing, key, value));
+        let included = kept.iter().filter(|_| key == "include").flatten().copied();
+        for (key, value) in own.map(|value| (key, value)).chain(included) {
+            match found.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, values)) => values.push(value),
+                None => found.push((key, vec![value])),
             }
         }
     }
     found
+}
+
+fn included(matrix: Option<&Node>) -> Vec<MatrixRow<'_>> {
+    let rows = lined_yaml::items(matrix.and_then(|node| node.get("include"))).iter();
+    rows.map(|row| {
+        let known = lined_yaml::entries(Some(row)).iter();
+        known.filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?))).collect()
+    })
+    .collect()
+}
+
+fn is_failing(row: &MatrixRow<'_>, may_fail: &MayFail) -> bool {
+    row.iter().any(|(key, value)| may_fail.holds_for(key, value))
+}
+
+/// Tells whether a row that may fail only marks this value of a list: it says nothing of any other list, and so is about all jobs of it.
+fn is_marked(matrix: Option<&Node>, failing: &[MatrixRow<'_>], key: &str, value: &str) -> bool {
+    let is_list = |key: &str| !lined_yaml::items(matrix.and_then(|node| node.get(key))).is_empty();
+    failing.iter().any(|row| {
+        let mut of_lists = row.iter().filter(|(key, _)| is_list(key));
+        of_lists.next() == Some(&(key, value)) && of_lists.next().is_none()
+    })
+}
+
+/// Tells whether a job may fail whatever its matrix says.
+pub(super) fn may_fail(job: &Node) -> bool {
+    let may_fail = MayFail::of(job);
+    let node = job.get("strategy").and_then(|node| node.get("matrix"));
+    let rows = included(node);
+    let is_list_failing = |entry: &Entry| {
+        let values: Vec<_> =
+            lined_yaml::items(Some(&entry.value)).iter().map(|item| lined_yaml::text(Some(item))).collect();
+        !values.is_empty()
+            && values
+                .into_iter()
+                .all(|value| value.is_some_and(|value| may_fail.holds_for(&entry.key, value)))
+    };
+    let mut lists =
+        lined_yaml::entries(node).iter().filter(|entry| !matches!(entry.key.as_str(), "include" | "exclude"));
+    let has_lists = lists.clone().next().is_some();
+    let are_lists_failing = if has_lists { lists.any(is_list_failing) } else { !rows.is_empty() };
+    may_fail == MayFail::Always || are_lists_failing && rows.iter().all(|row| is_failing(row, &may_fail))
+}
+
+/// Returns a matrix without the values for which a step may fail; nothing where none is left of a key.
+pub(super) fn without_failing<'j>(matrix: &Matrix<'j>, step: &Node) -> Option<Matrix<'j>> {
+    let may_fail = MayFail::of(step);
+    let of_key = |(key, values): &(&'j str, Vec<&'j str>)| {
+        let kept: Vec<&str> =
+            values.iter().filter(|value| !may_fail.holds_for(key, value)).copied().collect();
+        (!kept.is_empty()).then_some((*key, kept))
+    };
+    let kept = matrix.iter().map(of_key).collect::<Option<Vec<_>>>();
+    kept.filter(|_| may_fail != MayFail::Always)
+}
+
+/// Tells whether a job or a step runs for a change that somebody has put a label on: most changes have none.
+pub(super) fn asks_for_label(condition: Option<&Node>) -> bool {
+    let Some(text) = lined_yaml::text(condition) else { return false };
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let asked = plain.split("contains(github.event.");
+    // What a label only keeps from running runs for all others.
+    let is_negated = |before: &str| before.ends_with('!');
+    let parts: Vec<&str> = asked.collect();
+    let by_list =
+        parts.windows(2).any(|pair| !is_negated(pair[0]) && up_to(pair[1], &[',']).contains("labels"));
+    by_list || plain.contains("github.event.label.name==")
 }
 
 /// Returns how a value of a matrix is written.
@@ -388,6 +461,51 @@ mod tests {
             (&[], None),
         ] {
             assert_eq!(newest(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_has_no_values_whose_jobs_may_fail() {
+        let kept = |text: &str| {
+            let job = lined_yaml::parse(text).unwrap();
+            let matrix: Vec<(String, String)> =
+                matrix(&job).into_iter().map(|(key, values)| (key.to_owned(), values.join(" "))).collect();
+            (matrix, may_fail(&job))
+        };
+        let of = |key: &str, values: &str| (key.to_owned(), values.to_owned());
+        for (text, expected) in [
+            (
+                "continue-on-error: ${{ matrix.rust == 'beta' }}\nstrategy: {matrix: {rust: [stable, beta]}}",
+                (vec![of("rust", "stable")], false),
+            ),
+            (
+                "continue-on-error: ${{ matrix.extra }}\nstrategy:\n  matrix:\n    php: ['8.4', '8.5']\n    include:\n      - {php: '8.5', extra: true}\n      - {php: '8.6', extra: false}\n",
+                (vec![of("php", "8.4 8.6"), of("extra", "false")], false),
+            ),
+            (
+                "continue-on-error: ${{ matrix.extra }}\nstrategy: {matrix: {include: [{php: '8.5', extra: true}]}}",
+                (vec![], true),
+            ),
+            ("continue-on-error: true", (vec![], true)),
+            ("strategy: {matrix: {rust: [stable]}}", (vec![of("rust", "stable")], false)),
+        ] {
+            assert_eq!(kept(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_put_on_few_changes() {
+        for (condition, expected) in [
+            (
+                "github.ref == 'refs/heads/main' || contains(github.event.pull_request.labels.*.name, 'slow')",
+                true,
+            ),
+            ("github.event.label.name == 'slow'", true),
+            ("!contains(github.event.pull_request.labels.*.name, 'skip')", false),
+            ("contains(github.event.head_commit.message, 'labels')", false),
+        ] {
+            let step = lined_yaml::parse(&format!("if: \"{condition}\"")).unwrap();
+            assert_eq!(asks_for_label(step.get("if")), expected, "{condition}");
         }
     }
 

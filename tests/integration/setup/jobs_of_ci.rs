@@ -31,6 +31,17 @@ const LAYOUTS: &[Layout] = &[
             ("test_phpunit", "vendor/bin/phpunit", ".github/workflows/ci.yml:8", ""),
         ],
     ),
+    (
+        "what may fail, always or for some values of a matrix, and what runs where a label is put",
+        &[(
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  may:\n    continue-on-error: true\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo audit\n  test:\n    runs-on: ubuntu-latest\n    continue-on-error: ${{ matrix.task == 'lint-new' }}\n    strategy:\n      matrix:\n        task: [lint, lint-new]\n    steps:\n      - run: just ${{ matrix.task }}\n      - run: cargo test\n      - run: cargo fmt --check\n        continue-on-error: true\n  labelled:\n    if: contains(github.event.pull_request.labels.*.name, 'slow')\n    runs-on: ubuntu-latest\n    steps:\n      - run: cargo test --release\n",
+        )],
+        &[
+            ("lint", "just lint", ".github/workflows/ci.yml:15", ""),
+            ("test", "cargo test", ".github/workflows/ci.yml:16", ""),
+        ],
+    ),
 ];
 
 #[test]
