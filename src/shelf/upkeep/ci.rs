@@ -8,6 +8,7 @@ use super::found_repository::{Evidence, Finding, Repository};
 use super::install_lines::makes_ready;
 use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
+use super::rust_toolchain::{RustToolchain, with_toolchain};
 use super::script_lines::{
     StepShell, is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
 };
@@ -52,6 +53,8 @@ pub(super) struct CiCommand {
     /// The machine that it needs, where it is not Linux.
     machine: Option<OtherMachine>,
     caveats: BTreeSet<Caveat>,
+    /// The toolchain of Rust that it is made with, should it call cargo.
+    toolchain: RustToolchain,
     /// The variables that the job has for it, the nearest first.
     pub(super) variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
@@ -110,6 +113,30 @@ impl CiContents {
         made.any(|places| {
             places.split(' ').any(|place| !place.is_empty() && names(place.trim_end_matches('/')))
         })
+    }
+
+    /// Says with which toolchain cargo is called, where no job makes a check with the one that everybody has: a nightly one is named by
+    /// the command, and what is only tried with an old number is tried with that.
+    fn settle_toolchains(&mut self, repository: &Repository) {
+        let is_cargo = |line: &CiCommand| matches!(words(&line.command).as_slice(), ["cargo", ..]);
+        let all: Vec<CiCommand> = self.commands.iter().filter(|line| is_cargo(line)).cloned().collect();
+        // Where everything is made with a number, that is how the repository says what it uses.
+        let is_pinned = all.iter().all(|line| line.toolchain.is_numbered());
+        let has_file = |line: &CiCommand| {
+            ["rust-toolchain.toml", "rust-toolchain"]
+                .iter()
+                .any(|file| repository.has(file) || repository.has(joined(&line.directory, file).as_str()))
+        };
+        for line in self.commands.iter_mut().filter(|line| is_cargo(line) && !has_file(line)) {
+            let same: Vec<&CiCommand> =
+                all.iter().filter(|other| words(&other.command) == words(&line.command)).collect();
+            if same.iter().all(|other| other.toolchain.nightly().is_some()) {
+                let named = line.toolchain.nightly().and_then(|name| with_toolchain(&line.command, name));
+                line.command = named.unwrap_or_else(|| std::mem::take(&mut line.command));
+            } else if !is_pinned && same.iter().all(|other| other.toolchain.is_numbered()) {
+                line.caveats.insert(Caveat::SecondChoice);
+            }
+        }
     }
 
     /// Leaves out what only another machine can do, unless no job runs on any but macOS.
@@ -395,7 +422,9 @@ fn is_build(words: &[String]) -> bool {
 /// Returns what a script of the repository checks: by its name, by that of its task, `./tool lint`, by the directory of tests in
 /// which it lies, or by the job of linters that calls it.
 fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Option<(Purpose, bool)> {
-    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let names_toolchain = matches!(plain.as_slice(), ["cargo", word, ..] if word.starts_with('+'));
+    plain.drain(if names_toolchain { 1..2 } else { 0..0 });
     if let ["cargo", "xtask", name, rest @ ..] = plain.as_slice() {
         // `xtask` is a convention: without this alias cargo has no such subcommand.
         let is_there = repository.text(".cargo/config.toml").is_some_and(|text| text.contains("xtask"));
@@ -501,6 +530,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
         }
     }
     contents.settle();
+    contents.settle_toolchains(repository);
     contents
 }
 
@@ -619,6 +649,7 @@ struct JobPlace<'j> {
     shell: Option<&'j str>,
     machine: Option<OtherMachine>,
     caveats: BTreeSet<Caveat>,
+    toolchain: RustToolchain,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
     /// The value of the matrix that is a place of the repository, by how it is written.
@@ -674,6 +705,9 @@ impl Workflow<'_> {
                 place.add(Caveat::Prepared, sets_up(step) && is_behind_check);
                 // Before what it changes is noted, which concerns only the steps behind it.
                 self.step(step, &place, contents);
+                place.toolchain =
+                    RustToolchain::of_step(step, &place.matrix, |text| place.with_values(text, ""))
+                        .unwrap_or(place.toolchain);
                 place.add(Caveat::SecondChoice, is_altering(step));
                 place.add(Caveat::Prepared, prepares_machine(step));
                 place.add(Caveat::NeedsOthers, starts_another(step));
@@ -811,6 +845,8 @@ impl Workflow<'_> {
         let mut place = place.clone();
         for (at, line) in logical_lines(script) {
             place.add(Caveat::NeedsOthers, goes_on_beside(&line));
+            place.toolchain = RustToolchain::of_line(&place.with_values(&line, ""), &place.matrix)
+                .unwrap_or(place.toolchain);
             let line = whole_line(without_reporter(&place.with_values(&line, directory)));
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What is indented stands in a condition or a loop.
@@ -866,9 +902,13 @@ impl Workflow<'_> {
     ) -> CiCommand {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut caveats = place.caveats.clone();
-        caveats.extend(asks_for_toolchain(&command).then_some(Caveat::SecondChoice));
+        caveats.extend(asks_for_toolchain(command).then_some(Caveat::SecondChoice));
+        // A variable says more than what the job has made the default.
+        let of_variable = place.variables.iter().find(|(name, _)| *name == "RUSTUP_TOOLCHAIN");
+        let of_variable = of_variable.map(|(_, value)| RustToolchain::Named(vec![(*value).to_owned()]));
         CiCommand {
             caveats,
+            toolchain: of_variable.unwrap_or_else(|| place.toolchain.clone()),
             command,
             directory,
             job: place.id(self.path),

@@ -8,6 +8,7 @@ use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, is_of_set_up,
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::is_install;
 use super::job_services::{JobContainer, JobServices};
+use super::rust_toolchain::{component, is_channel, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
 use super::tasks::package_manager;
@@ -249,6 +250,7 @@ impl SetUpPlace<'_> {
                 steps.push(SetUp::Run(command));
             }
         }
+        steps.extend(self.toolchains_of_commands(called, &steps).into_iter().map(SetUp::Run));
         steps.extend(self.list_of_pytest(called, &steps).map(SetUp::Run));
         // After all others, because a tool that one of them brings along is not installed again.
         steps.extend(self.tools(called, &steps).into_iter().map(SetUp::Run));
@@ -369,16 +371,10 @@ impl SetUpPlace<'_> {
                     found.extend(crates.map(|name| format!("cargo install {name} --locked")));
                 }
                 "dtolnay/rust-toolchain" if of_one_check.contains(action.job.as_str()) => {
-                    let components = input("components").into_iter().flat_map(words).filter(is_plain);
-                    let components: Vec<String> =
-                        components.map(|word| format!(" --component {word}")).collect();
-                    let components = components.concat();
                     let toolchain = input("toolchain").map(str::to_owned);
                     // Runners of GitHub come with `stable` and its usual components.
                     let other = toolchain.filter(|name| name != "stable" && is_plain(name));
-                    found.extend(other.map(|name| {
-                        format!("rustup toolchain install {name} --profile minimal{components}")
-                    }));
+                    found.extend(other.map(|name| self.install_of_toolchain(&name, called, &[])));
                 }
                 _ => {}
             }
@@ -386,7 +382,7 @@ impl SetUpPlace<'_> {
         if let Some(name) = self.only_toolchain() {
             let install = format!("rustup toolchain install {name} --profile minimal");
             if !found.iter().any(|command| command.starts_with(&install)) {
-                found.push(format!("{install} --component clippy --component rustfmt"));
+                found.push(self.install_of_toolchain(name, called, &["clippy", "rustfmt"]));
             }
             found.push(format!("rustup default {name}"));
         }
@@ -398,22 +394,56 @@ impl SetUpPlace<'_> {
         if self.version_file(&["rust-toolchain.toml", "rust-toolchain"]).is_some() {
             return None;
         }
-        let is_channel = |name: &str| {
-            name.starts_with(|c: char| c.is_ascii_digit())
-                || matches!(name, "stable" | "beta")
-                || name.starts_with("nightly")
-        };
         let of_job = |job: &&str| {
             let mut actions = self.contents.actions.iter().filter(|action| action.job == **job);
             let action = actions.find(|action| action.name == "dtolnay/rust-toolchain")?;
-            let said = action.inputs().find(|(key, _)| key == "toolchain");
-            let name = said.map_or(action.version.as_str(), |(_, value)| value);
-            // A commit has forty digits, and says nothing.
-            (is_channel(name) && name.len() < 40).then_some(name)
+            toolchain_of(action)
         };
         let mut names = self.jobs.iter().map(of_job);
         let first = names.next()??;
         (first != "stable" && names.all(|name| name == Some(first))).then_some(first)
+    }
+
+    /// Returns what installs a toolchain of Rust with the components that jobs have in it, and that commands need which name it.
+    fn install_of_toolchain(&self, name: &str, called: &[&Finding], usual: &[&str]) -> String {
+        let is_of_it = |action: &&CiAction| {
+            action.name == "dtolnay/rust-toolchain"
+                && self.jobs.contains(action.job.as_str())
+                && toolchain_of(action) == Some(name)
+        };
+        let of_jobs = self.contents.actions.iter().filter(is_of_it).flat_map(|action| &action.with);
+        let of_jobs = of_jobs.filter(|(key, _)| key == "components");
+        let of_jobs = of_jobs.flat_map(|(_, value)| value.split([',', ' ', '\n']));
+        let of_commands = called.iter().filter_map(|check| named_by(&words(&check.command)));
+        let of_commands = of_commands.filter(|(of_command, _)| of_command == name);
+        let of_commands = of_commands.filter_map(|(_, subcommand)| component(&subcommand));
+        let mut components: Vec<&str> = Vec::new();
+        for word in usual.iter().copied().chain(of_jobs).chain(of_commands) {
+            // An input may hold anything, and these words become part of a command of the workflow.
+            let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+            if is_plain && !word.is_empty() && !components.contains(&word) {
+                components.push(word);
+            }
+        }
+        let components = components.iter().flat_map(|word| [" --component ", word]).collect::<String>();
+        format!("rustup toolchain install {name} --profile minimal{components}")
+    }
+
+    /// Returns what installs the toolchains of Rust that commands name and that nothing so far installs.
+    fn toolchains_of_commands(&self, called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
+        let is_installed = |name: &str| {
+            let installs = |command: &str| {
+                command.starts_with("rustup ") && command.split_whitespace().any(|word| word == name)
+            };
+            steps.iter().any(|step| matches!(step, SetUp::Run(command) if installs(command)))
+        };
+        let names: BTreeSet<String> = called
+            .iter()
+            .filter_map(|check| named_by(&words(&check.command)))
+            .map(|(name, _)| name)
+            .collect();
+        let lacking = names.iter().filter(|name| *name != "stable" && !is_installed(name));
+        lacking.map(|name| self.install_of_toolchain(name, called, &[])).collect()
     }
 
     /// Returns what installs the programs that hooks of pre-commit take from the machine: most hooks bring their own.
@@ -477,9 +507,11 @@ impl SetUpPlace<'_> {
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
             let is_here = command.directory == self.directory;
             let is_new = !found.contains(&command.command);
+            let is_for_all = !changes_toolchain(&command.command)
+                || jobs.iter().all(|job| self.calls(job, &command.command));
             let installs = is_install(&command.command) && !installs_archive(&command.command)
                 || self.is_own_set_up(&command.command);
-            if is_here && is_new && installs {
+            if is_here && is_new && is_for_all && installs {
                 let is_exact = |command: &str| command.starts_with("uv sync");
                 // It removes what it does not name itself: what another job needs.
                 let keeps = is_exact(&command.command) && found.iter().any(|known| is_exact(known));
@@ -491,6 +523,11 @@ impl SetUpPlace<'_> {
             found.retain(|command| command.starts_with("sudo apt"));
         }
         found
+    }
+
+    /// Tells whether a job has this line.
+    fn calls(&self, job: &str, command: &str) -> bool {
+        self.contents.commands.iter().any(|other| other.job == job && other.command == command)
     }
 
     /// Tells whether a command is a script of the repository that makes the machine ready, by its name.
@@ -804,9 +841,9 @@ const LOCKS: [&str; 6] =
     ["pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb", "package-lock.json", "npm-shrinkwrap.json"];
 
 /// What cargo does by itself, and what comes with the toolchain of a runner.
-const OF_CARGO: [&str; 16] = [
-    "bench", "build", "check", "clean", "clippy", "doc", "fetch", "fix", "fmt", "metadata", "package", "run",
-    "test", "tree", "update", "vendor",
+const OF_CARGO: [&str; 17] = [
+    "bench", "build", "check", "clean", "clippy", "doc", "fetch", "fix", "fmt", "metadata", "miri",
+    "package", "run", "test", "tree", "update", "vendor",
 ];
 
 /// Programs that start others or are installed in a way of their own, and what installs them on a runner.
@@ -832,6 +869,17 @@ const TOOLS_OF_HOOKS: [(&str, &str); 3] = [
 
 /// Programs that a runner lacks and that install what others need, or run a task that does.
 const LACKING_PROGRAMS: [&str; 6] = ["just", "task", "mise", "poetry", "pdm", "pipenv"];
+
+/// Returns the toolchain that a step of Rust's action asks for.
+fn toolchain_of(action: &CiAction) -> Option<&str> {
+    let said = action.inputs().find(|(key, _)| key == "toolchain");
+    Some(said.map_or(action.version.as_str(), |(_, value)| value)).filter(|name| is_channel(name))
+}
+
+/// Tells whether a line makes another toolchain of Rust the one of its whole job.
+fn changes_toolchain(command: &str) -> bool {
+    ["rustup default ", "rustup override set "].iter().any(|begin| command.starts_with(begin))
+}
 
 /// Tells whether a line of a job is this command: tasks are called in several ways.
 fn is_call(line: &str, command: &str) -> bool {

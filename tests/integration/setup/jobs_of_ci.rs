@@ -61,3 +61,37 @@ fn a_token_that_sets_something_up_is_handed_on_and_an_old_toolchain_that_no_chec
     assert!(workflow.contains(action), "{workflow}");
     assert!(!workflow.contains("1.74"), "{workflow}");
 }
+
+#[test]
+fn a_check_that_no_job_makes_with_the_usual_toolchain_names_its_own() {
+    let project = project(&[(
+        ".github/workflows/ci.yml",
+        "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix: {rust: [stable, nightly]}\n    steps:\n      - uses: dtolnay/rust-toolchain@master\n        with: {toolchain: '${{ matrix.rust }}'}\n      - run: cargo test\n  odd:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: dtolnay/rust-toolchain@nightly\n        with: {components: 'miri, rust-src'}\n      - run: cargo miri test\n      - run: cargo test\n  format:\n    runs-on: ubuntu-latest\n    steps:\n      - run: rustup default nightly\n      - run: cargo fmt --check\n  old:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: dtolnay/rust-toolchain@1.74.0\n      - run: cargo check\n",
+    )]);
+    project.run(&["init"]).code(0);
+    let text = project.read(".loops/tidy.yaml");
+    for command in ["cargo +nightly fmt --check", "cargo test", "cargo +nightly miri test"] {
+        assert!(text.contains(&format!("    action: {command}\n")), "{command} in\n{text}");
+    }
+    assert!(!text.contains("action: cargo check"), "{text}");
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    let install = "run: rustup toolchain install nightly --profile minimal --component miri --component rust-src --component rustfmt\n";
+    assert!(workflow.contains(install), "{workflow}");
+    for other in ["rustup default", "1.74", "cargo-miri"] {
+        assert!(!workflow.contains(other), "{other} in\n{workflow}");
+    }
+}
+
+#[test]
+fn a_file_of_the_repository_says_which_toolchain_cargo_is_of() {
+    let project = project(&[
+        ("rust-toolchain.toml", "[toolchain]\nchannel = \"1.88\"\n"),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: dtolnay/rust-toolchain@nightly\n      - run: cargo test\n",
+        ),
+    ]);
+    project.run(&["init"]).code(0);
+    let text = project.read(".loops/tidy.yaml");
+    assert!(text.contains("    action: cargo test\n"), "{text}");
+}
