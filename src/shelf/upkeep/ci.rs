@@ -118,7 +118,15 @@ impl CiContents {
     /// Says with which toolchain cargo is called, where no job makes a check with the one that everybody has: a nightly one is named by
     /// the command, and what is only tried with an old number is tried with that.
     fn settle_toolchains(&mut self, repository: &Repository) {
-        let is_cargo = |line: &CiCommand| matches!(words(&line.command).as_slice(), ["cargo", ..]);
+        // What a job installs by cargo is a program, whatever it was built with.
+        let looks = |line: &CiCommand| {
+            recognise_line(&line.command).is_some_and(|found| found.manner != Manner::Other)
+        };
+        let is_cargo = |line: &CiCommand| match words(&line.command).as_slice() {
+            ["cargo", "xtask", ..] => true,
+            ["cargo", ..] => looks(line),
+            _ => false,
+        };
         let all: Vec<CiCommand> = self.commands.iter().filter(|line| is_cargo(line)).cloned().collect();
         // Where everything is made with a number, that is how the repository says what it uses.
         let is_pinned = all.iter().all(|line| line.toolchain.is_numbered());
@@ -132,7 +140,9 @@ impl CiContents {
                 all.iter().filter(|other| words(&other.command) == words(&line.command)).collect();
             if same.iter().all(|other| other.toolchain.nightly().is_some()) {
                 let named = line.toolchain.nightly().and_then(|name| with_toolchain(&line.command, name));
-                line.command = named.unwrap_or_else(|| std::mem::take(&mut line.command));
+                if let Some(named) = named {
+                    line.command = named;
+                }
             } else if !is_pinned && same.iter().all(|other| other.toolchain.is_numbered()) {
                 line.caveats.insert(Caveat::SecondChoice);
             }
@@ -294,7 +304,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         || repository
             .paths()
             .any(|path| path.strip_prefix(line.directory.as_str()).is_some_and(|rest| rest.starts_with('/')));
-    if !is_there {
+    if !is_there || is_of_one_machine(&line.command) {
         return None;
     }
     let words = shlex::split(&line.command)?;
@@ -710,7 +720,7 @@ impl Workflow<'_> {
                         .unwrap_or(place.toolchain);
                 place.add(Caveat::SecondChoice, is_altering(step));
                 place.add(Caveat::Prepared, prepares_machine(step));
-                place.add(Caveat::NeedsOthers, starts_another(step));
+                place.add(Caveat::NeedsOthers, starts_another(step) || needs_others_behind(step));
             }
         }
         let image = |node: Option<&Node>| {
@@ -864,6 +874,7 @@ impl Workflow<'_> {
                     continue;
                 }
                 self.line(&commands, directory, &place, &self.evidence(node, at), contents);
+                place.add(Caveat::NeedsOthers, commands.iter().any(|command| hands_on(command)));
             }
         }
     }
@@ -1137,6 +1148,36 @@ fn prepares_machine(step: &Node) -> bool {
             .any(|file| line.contains(file))
             || matches!(first_word(line), "curl" | "wget")
     })
+}
+
+/// Tells whether what stands behind a step may need what that has fetched from another job, or handed on.
+fn needs_others_behind(step: &Node) -> bool {
+    let fetches = lined_yaml::text(step.get("uses")).is_some_and(|uses| {
+        ["actions/download-artifact@", "dawidd6/action-download-artifact@"]
+            .iter()
+            .any(|action| uses.starts_with(action))
+    });
+    let script = lined_yaml::text(step.get("run")).map(logical_lines);
+    let mut lines = script.iter().flatten();
+    fetches || lines.any(|(_, line)| line.split("&&").any(|command| hands_on(command.trim())))
+}
+
+/// Tells whether a command puts what it has built where other builds of the machine find it.
+fn hands_on(command: &str) -> bool {
+    let words = words(command);
+    match words.as_slice() {
+        ["npm" | "yarn" | "pnpm" | "bun", "link", ..] => true,
+        ["mvn" | "./mvnw" | "mvnw", rest @ ..] => rest.contains(&"install"),
+        ["gradle" | "./gradlew" | "gradlew", rest @ ..] => {
+            rest.iter().any(|task| after_last(task, &[':']) == "publishToMavenLocal")
+        }
+        _ => false,
+    }
+}
+
+/// Tells whether a command names a place that only the machine of its job has.
+fn is_of_one_machine(command: &str) -> bool {
+    ["/opt/hostedtoolcache/", "/home/runner/", "/Users/runner/"].iter().any(|place| command.contains(place))
 }
 
 /// Tells whether a step calls an action that sets something up.

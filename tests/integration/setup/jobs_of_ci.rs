@@ -42,6 +42,14 @@ const LAYOUTS: &[Layout] = &[
             ("test", "cargo test", ".github/workflows/ci.yml:16", ""),
         ],
     ),
+    (
+        "what needs what its job has fetched or handed on, and a place of one machine",
+        &[(
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  fetched:\n    runs-on: ubuntu-latest\n    steps:\n      - run: eslint .\n      - uses: actions/download-artifact@v4\n      - run: cargo nextest run\n  linked:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          npm link\n          pytest\n  local:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./gradlew publishToMavenLocal\n      - run: ./gradlew detekt\n  place:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./gradlew check -Pjdk=/opt/hostedtoolcache/jdk/8\n",
+        )],
+        &[("lint", "eslint .", ".github/workflows/ci.yml:6", "")],
+    ),
 ];
 
 #[test]
