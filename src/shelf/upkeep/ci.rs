@@ -8,6 +8,7 @@ use super::found_repository::{Evidence, Finding, Repository};
 use super::install_lines::makes_ready;
 use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
+use super::result_files::{without_options, without_result_files};
 use super::rust_toolchain::{RustToolchain, with_toolchain};
 use super::script_lines::{
     StepShell, is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
@@ -249,7 +250,7 @@ fn unmeasured<'f>(repository: &Repository, finding: &'f Finding) -> Vec<&'f str>
             .iter()
             .any(|begin| word.starts_with(begin))
     };
-    let plain = words(&finding.command).into_iter().filter(|word| !measures(word));
+    let plain = without_options(&words(&finding.command)).into_iter().filter(|word| !measures(word));
     let mut found: Vec<&str> = plain.map(|word| word.trim_end_matches('/')).collect();
     if let Some(program) = found.first_mut() {
         let installed = TOOLS.options.places.iter().find_map(|place| program.strip_prefix(place.as_str()));
@@ -918,9 +919,9 @@ impl Workflow<'_> {
         let of_variable = place.variables.iter().find(|(name, _)| *name == "RUSTUP_TOOLCHAIN");
         let of_variable = of_variable.map(|(_, value)| RustToolchain::Named(vec![(*value).to_owned()]));
         CiCommand {
+            command: without_result_files(self.repository, &directory, command),
             caveats,
             toolchain: of_variable.unwrap_or_else(|| place.toolchain.clone()),
-            command,
             directory,
             job: place.id(self.path),
             machine: place.machine,

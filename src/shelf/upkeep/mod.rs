@@ -14,6 +14,7 @@ mod lined_yaml;
 mod loop_reuse;
 mod loop_text;
 mod offers;
+mod result_files;
 mod rust_toolchain;
 mod script_lines;
 mod setup;

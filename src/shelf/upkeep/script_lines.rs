@@ -100,6 +100,24 @@ fn is_understood(line: &str, bare: &str) -> bool {
         && !line.chars().any(char::is_control)
 }
 
+/// Returns the words of a command as they are written, with their quotes; nothing where a quote is not closed.
+pub(super) fn raw_words(command: &str) -> Option<Vec<&str>> {
+    let bare = without_quoted(command)?;
+    let mut found = Vec::new();
+    let mut start = None;
+    for (at, byte) in bare.bytes().enumerate().chain(std::iter::once((command.len(), b' '))) {
+        match (start, byte == b' ') {
+            (None, false) => start = Some(at),
+            (Some(from), true) => {
+                found.push(&command[from..at]);
+                start = None;
+            }
+            (None, true) | (Some(_), false) => {}
+        }
+    }
+    Some(found)
+}
+
 /// Returns a line in which each byte between quotes is an `x`; nothing where a quote is not closed.
 fn without_quoted(line: &str) -> Option<String> {
     let (mut bare, mut open) = (String::new(), None);

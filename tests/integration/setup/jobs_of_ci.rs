@@ -50,6 +50,20 @@ const LAYOUTS: &[Layout] = &[
         )],
         &[("lint", "eslint .", ".github/workflows/ci.yml:6", "")],
     ),
+    (
+        "tests that write a file about themselves, which git ignores or not",
+        &[
+            (".gitignore", "*.xml\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: go test -race -coverprofile=\"coverage.out\" ./... -coverpkg=./...\n      - run: pytest --cov-report=xml --cov-report html:docs/cov\n",
+            ),
+        ],
+        &[
+            ("test_go", "go test -race ./...", ".github/workflows/ci.yml:6", ""),
+            ("test_pytest", "pytest --cov-report=xml", ".github/workflows/ci.yml:7", ""),
+        ],
+    ),
 ];
 
 #[test]
