@@ -53,9 +53,9 @@ const NAMES: [&str; 16] = [
     "Rakefile",
     "rakefile",
 ];
-const ENDS: [&str; 20] = [
+const ENDS: [&str; 21] = [
     ".cabal", ".exs", ".json", ".json5", ".jsonc", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".in",
-    ".py", ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj",
+    ".py", ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj", ".sh",
 ];
 
 /// Directories of scripts, whose names may have no end.

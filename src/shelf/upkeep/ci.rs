@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::altered_checkout::alters_checkout;
+use super::altered_checkout::{alters_checkout, alters_files, writes_over};
 use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
 use super::install_lines::makes_ready;
@@ -450,7 +450,9 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
     let path = path.strip_prefix("./").unwrap_or(path);
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    if !repository.has(joined(&line.directory, path).as_str()) {
+    // A script that changes the repository itself is no check of that.
+    let script = repository.text(joined(&line.directory, path).as_str())?;
+    if alters_files(repository, script) {
         return None;
     }
     // `verify.sh worktree-test` says where, and not what.
@@ -719,7 +721,7 @@ impl Workflow<'_> {
                 place.toolchain =
                     RustToolchain::of_step(step, &place.matrix, |text| place.with_values(text, ""))
                         .unwrap_or(place.toolchain);
-                place.add(Caveat::SecondChoice, is_altering(step));
+                place.add(Caveat::SecondChoice, is_altering(step) || self.writes_files(step, &place));
                 place.add(Caveat::Prepared, prepares_machine(step));
                 place.add(Caveat::NeedsOthers, starts_another(step) || needs_others_behind(step));
             }
@@ -743,6 +745,15 @@ impl Workflow<'_> {
                 }
             }
         }
+    }
+
+    /// Tells whether a step writes into files of the repository.
+    fn writes_files(&self, step: &Node, place: &JobPlace<'_>) -> bool {
+        let directory = written_directory(Some(step)).or(place.directory).unwrap_or("");
+        let directory = place.checkouts.inside(&joined("", directory)).unwrap_or_default();
+        let script = lined_yaml::text(step.get("run")).map(logical_lines);
+        let mut lines = script.iter().flatten();
+        lines.any(|(_, line)| writes_over(self.repository, &directory, line))
     }
 
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {

@@ -64,6 +64,25 @@ const LAYOUTS: &[Layout] = &[
             ("test_pytest", "pytest --cov-report=xml", ".github/workflows/ci.yml:7", ""),
         ],
     ),
+    (
+        "a job that writes into files of the repository, and a script that does",
+        &[
+            (".npmrc", "x\n"),
+            ("Makefile", "test:\n\tx\n"),
+            ("scripts/check-docs.sh", "make docs\ncp out.md docs/api.md\ngit diff --exit-code\n"),
+            ("scripts/check-links.sh", "grep -r http docs\n"),
+            ("docs/api.md", "x\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: eslint .\n      - run: echo registry=x >> .npmrc\n      - run: prettier --check .\n      - run: make test\n  scripts:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./scripts/check-docs.sh\n      - run: ./scripts/check-links.sh\n",
+            ),
+        ],
+        &[
+            ("lint_eslint", "eslint .", ".github/workflows/ci.yml:6", ""),
+            ("lint_check_links_sh", "./scripts/check-links.sh", ".github/workflows/ci.yml:14", ""),
+            ("test", "make test", "Makefile:1 (test)", ""),
+        ],
+    ),
 ];
 
 #[test]
