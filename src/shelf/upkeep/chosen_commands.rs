@@ -68,8 +68,10 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     let fixes: Vec<&Finding> =
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let (mut checks, mut more): (Vec<Check>, Vec<&Finding>) = (Vec::new(), Vec::new());
+    let mut variants: Vec<&Finding> = Vec::new();
     for purpose in Purpose::ALL {
         let mut of_purpose = chosen(repository, &found, &in_ci, purpose);
+        variants.extend(without_variants(&mut of_purpose));
         more.extend(of_purpose.split_off(MOST.min(of_purpose.len())));
         let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
         for check in &of_purpose {
@@ -107,12 +109,16 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     });
     let tentative = tentative.collect();
     let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
-    let more = more.into_iter().map(|finding| OfferedCommand {
+    let offered = |finding: &Finding, why: &'static str| OfferedCommand {
         command: finding.command.clone(),
         evidence: finding.evidence.clone(),
-        why: "there are many checks of its kind before it",
-    });
-    let offers = more.chain(offers::configured(repository, &called)).collect();
+        why,
+    };
+    let more =
+        more.into_iter().map(|finding| offered(finding, "there are many checks of its kind before it"));
+    let variants =
+        variants.into_iter().map(|finding| offered(finding, "a check does the same with other properties"));
+    let offers = more.chain(variants).chain(offers::configured(repository, &called)).collect();
     Plan { checks, tentative, offers }
 }
 
@@ -136,6 +142,42 @@ fn chosen<'f>(
         all.extend(more);
     }
     all
+}
+
+/// Takes those checks out that do the same tasks as another one, with other properties, and returns them. The plainest of them stays.
+fn without_variants<'f>(checks: &mut Vec<&'f Finding>) -> Vec<&'f Finding> {
+    let is_plainer = |one: &Finding, other: &Finding| {
+        let count = |finding: &Finding| words(&finding.command).len();
+        count(one) < count(other)
+    };
+    let mut kept: Vec<&Finding> = Vec::new();
+    let mut variants = Vec::new();
+    for check in std::mem::take(checks) {
+        match kept.iter_mut().find(|known| is_variant(known, check)) {
+            Some(known) if is_plainer(check, known) => variants.push(std::mem::replace(known, check)),
+            Some(_) => variants.push(check),
+            None => kept.push(check),
+        }
+    }
+    *checks = kept;
+    variants
+}
+
+/// Tells whether two checks call the same tasks of one tool in one directory, and differ in properties alone: `-Pplatform=jdk9`.
+fn is_variant(one: &Finding, other: &Finding) -> bool {
+    let is_property = |word: &&str| {
+        let name =
+            word.strip_prefix("-P").or_else(|| word.strip_prefix("-D")).and_then(|rest| rest.split_once('='));
+        // These say which tests are run, and not how.
+        name.is_some_and(|(name, _)| !matches!(name, "test" | "it.test" | "groups" | "excludedGroups"))
+    };
+    let called = |finding: &Finding| {
+        let found = recognise_line(&finding.command).filter(|found| found.tool.ecosystem == "java")?;
+        let plain = words(&finding.command).into_iter().filter(|word| !is_property(word));
+        Some((found.tool.name.clone(), plain.map(str::to_owned).collect::<BTreeSet<String>>()))
+    };
+    let is_same_place = one.directory == other.directory && one.is_fix == other.is_fix;
+    is_same_place && called(one).is_some_and(|of_one| called(other) == Some(of_one))
 }
 
 /// Tells whether a task gives way to what the CI checks by itself: a part of the tests that it does not call, and an environment of
@@ -364,6 +406,11 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
         }
         let of_package = plan(&repository.below(package), mends);
         if of_package.checks.is_empty() {
+            let why = "nothing says how it is checked";
+            // What tests are made of is no package of anybody.
+            if !is_of_tests(package) {
+                left_out.push(UnusedPackage { package: package.to_owned(), why });
+            }
             continue;
         }
         match groups.iter_mut().find(|(known, _)| commands(known).eq(commands(&of_package))) {
@@ -392,6 +439,13 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
 fn package(path: &str) -> Option<&str> {
     let (directory, name) = path.rsplit_once('/')?;
     MANIFESTS.contains(&name).then_some(directory)
+}
+
+/// Tells whether a directory lies among files that tests are made of.
+fn is_of_tests(directory: &str) -> bool {
+    directory
+        .split('/')
+        .any(|part| matches!(part, "test" | "tests" | "__tests__" | "fixtures" | "__fixtures__" | "testdata"))
 }
 
 /// Tells whether the name of a package can stand in a loop, a workflow and a command as it is.

@@ -83,6 +83,22 @@ const LAYOUTS: &[Layout] = &[
             ("test", "make test", "Makefile:1 (test)", ""),
         ],
     ),
+    (
+        "one suite of tests with many properties, and tests that a property selects",
+        &[
+            ("pom.xml", "<project/>\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./gradlew test -Pplatform=a\n      - run: ./gradlew test\n      - run: ./gradlew test -Pplatform=b -Dx=y\n      - run: ./gradlew check -Pplatform=a\n      - run: mvn -B test -Dtest=A\n      - run: mvn -B test -Dtest=B\n",
+            ),
+        ],
+        &[
+            ("test_gradle", "./gradlew test", ".github/workflows/ci.yml:7", ""),
+            ("test_gradle_check", "./gradlew check -Pplatform=a", ".github/workflows/ci.yml:9", ""),
+            ("test_maven", "mvn -B test -Dtest=A", ".github/workflows/ci.yml:10", ""),
+            ("test_maven_2", "mvn -B test -Dtest=B", ".github/workflows/ci.yml:11", ""),
+        ],
+    ),
 ];
 
 #[test]
@@ -135,4 +151,16 @@ fn a_file_of_the_repository_says_which_toolchain_cargo_is_of() {
     project.run(&["init"]).code(0);
     let text = project.read(".loops/tidy.yaml");
     assert!(text.contains("    action: cargo test\n"), "{text}");
+}
+
+#[test]
+fn what_is_left_out_is_named() {
+    let project = project(&[
+        ("a/package.json", "{\"scripts\": {\"test\": \"vitest run\"}}"),
+        ("b/package.json", "{}"),
+        ("a/fixtures/c/package.json", "{}"),
+    ]);
+    let ran = project.run(&["init"]).code(0);
+    assert!(ran.stdout.contains("left out b: nothing says how it is checked\n"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("fixtures"), "{}", ran.stdout);
 }
