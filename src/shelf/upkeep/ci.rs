@@ -11,7 +11,8 @@ use super::lined_yaml;
 use super::result_files::{without_options, without_result_files};
 use super::rust_toolchain::{RustToolchain, with_toolchain};
 use super::script_lines::{
-    StepShell, is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
+    StepShell, is_plain, is_plain_input, logical_lines, understood_commands, without_assignments,
+    without_reporter,
 };
 use super::when_jobs_run::{
     Matrix, OtherMachine, asks_earlier_steps, asks_for_label, is_after_merge, is_before_merge,
@@ -803,7 +804,8 @@ impl Workflow<'_> {
                     return is_written.then(|| (entry.key.clone(), TOKEN.to_owned()));
                 }
                 let value = place.with_variables(written);
-                (is_plain(&value) && is_plain(written) == is_written).then(|| (entry.key.clone(), value))
+                (is_plain_input(&value) && is_plain_input(written) == is_written)
+                    .then(|| (entry.key.clone(), value))
             };
             inputs.iter().filter_map(of_entry).collect::<Vec<_>>()
         };

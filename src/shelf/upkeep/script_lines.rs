@@ -145,6 +145,11 @@ pub(super) fn is_plain(value: &str) -> bool {
         && !value.chars().any(char::is_control)
 }
 
+/// Tells whether an input of an action holds nothing that is computed; it may be a list, a line each.
+pub(super) fn is_plain_input(value: &str) -> bool {
+    value.lines().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -356,7 +356,8 @@ impl SetUpPlace<'_> {
         for action in self.contents.actions.iter().filter(|action| jobs.contains(action.job.as_str())) {
             let input =
                 |name: &str| action.with.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-            let words = |value: &str| value.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>();
+            let words =
+                |value: &str| value.split([',', '\n']).map(|word| word.trim().to_owned()).collect::<Vec<_>>();
             // An input may hold anything, and these words become part of a command of the workflow.
             let is_plain = |word: &String| {
                 !word.is_empty()
@@ -791,6 +792,16 @@ impl SetUpPlace<'_> {
         (!lines.is_empty()).then(|| lines.into_iter().collect::<Vec<_>>().join("\n"))
     }
 
+    /// Returns the first list of versions that a job of these checks gives an action, a line each; nothing where none gives more than one.
+    fn list_of_ci(&self, action: &str, input: &str) -> Option<String> {
+        let is_near = |known: &&CiAction| known.name == action && self.jobs.contains(known.job.as_str());
+        let values = self.contents.actions.iter().filter(is_near).flat_map(|known| &known.with);
+        let lists = values.filter(|(key, _)| key == input).map(|(_, value)| {
+            value.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>()
+        });
+        lists.into_iter().find(|lines| lines.len() > 1).map(|lines| lines.join("\n"))
+    }
+
     /// Returns the file of a version that the repository's own workflows give an action.
     fn version_file_of_ci(&self, action: &str, input: &'static str) -> Option<(&'static str, String)> {
         let file = self.of_ci(action, input)?;
@@ -1037,25 +1048,26 @@ fn java(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         place.of_ci("actions/setup-java", "distribution").unwrap_or_else(|| "temurin".to_owned());
     let of_ci = place.version_file_of_ci(JAVA.name, "java-version-file");
     let file = place.version_file(&[".java-version", ".tool-versions", ".sdkmanrc"]);
-    let version = match of_ci.or(file.map(|file| ("java-version-file", file))) {
-        Some(version) => version,
-        None => (
-            "java-version",
-            place.of_ci("actions/setup-java", "java-version").unwrap_or_else(|| "21".to_owned()),
-        ),
+    let one = || place.of_ci(JAVA.name, "java-version");
+    // Of a list, the action makes the last one the default, and builds may ask for each of them.
+    let listed = || {
+        let list = place.list_of_ci(JAVA.name, "java-version")?;
+        let newest = one().filter(|one| !list.lines().any(|line| line == one));
+        Some(newest.map_or_else(|| list.clone(), |newest| format!("{list}\n{newest}")))
     };
+    let named = of_ci.or(file.map(|file| ("java-version-file", file)));
+    let version =
+        named.unwrap_or_else(|| ("java-version", listed().or_else(one).unwrap_or_else(|| "21".to_owned())));
     vec![action(&JAVA, vec![("distribution", distribution), version])]
 }
 
 fn dotnet(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let with = match place.version_file(&["global.json"]) {
-        Some(file) => ("global-json-file", file),
-        None => (
-            "dotnet-version",
-            place.all_of_ci("actions/setup-dotnet", "dotnet-version").unwrap_or_else(|| "10.0.x".to_owned()),
-        ),
-    };
-    vec![action(&DOTNET, vec![with])]
+    let file = place.version_file(&["global.json"]).map(|file| ("global-json-file", file));
+    let listed = place.all_of_ci(DOTNET.name, "dotnet-version");
+    // The file names the SDK that builds; tests for older frameworks need the others that the jobs list.
+    let usual = || file.is_none().then(|| "10.0.x".to_owned());
+    let versions = listed.or_else(usual).map(|versions| ("dotnet-version", versions));
+    vec![action(&DOTNET, file.clone().into_iter().chain(versions).collect())]
 }
 
 fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
@@ -1079,7 +1091,8 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 
 fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let version = place.of_ci("shivammathur/setup-php", "php-version").unwrap_or_else(|| "8.4".to_owned());
-    let extensions = place.of_ci("shivammathur/setup-php", "extensions").map(|value| ("extensions", value));
+    let extensions = place.list_of_ci(PHP.name, "extensions").or_else(|| place.of_ci(PHP.name, "extensions"));
+    let extensions = extensions.map(|value| ("extensions", value));
     // Without a word on it the action leaves Xdebug on, which slows every test down.
     let coverage = place.of_ci("shivammathur/setup-php", "coverage").unwrap_or_else(|| "none".to_owned());
     vec![action(

@@ -305,7 +305,7 @@ fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String
         out.push_str("        with:\n");
     }
     for (key, text) in with {
-        let _ = writeln!(out, "          {key}: {}", value(text));
+        let _ = writeln!(out, "          {key}: {}", input(text));
     }
 }
 
@@ -324,7 +324,7 @@ fn uses_copied(action: &str, with: &[(String, String)], out: &mut String) {
         out.push_str("        with:\n");
     }
     for (key, text) in with {
-        let _ = writeln!(out, "          {}: {}", value(key), value(text));
+        let _ = writeln!(out, "          {}: {}", value(key), input(text));
     }
 }
 
@@ -380,6 +380,16 @@ fn download(out: &mut String, key: &str, what: &str, path: &str) {
         "      - uses: {}\n        with:\n          {key}: {what}\n          path: {path}\n",
         pinned(&DOWNLOAD)
     );
+}
+
+/// Writes the value of an input of an action, a list as a block.
+fn input(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    if lines.len() < 2 || lines.iter().any(|line| line.is_empty()) {
+        return value(text.trim_end());
+    }
+    let block = lines.iter().flat_map(|line| ["\n            ", line]);
+    std::iter::once("|").chain(block).collect()
 }
 
 /// Writes a value of an input. A version is a text: `3.10` as a number is 3.1.

@@ -164,3 +164,22 @@ fn what_is_left_out_is_named() {
     assert!(ran.stdout.contains("left out b: nothing says how it is checked\n"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("fixtures"), "{}", ran.stdout);
 }
+
+#[test]
+fn all_versions_that_a_job_lists_are_set_up() {
+    let project = project(&[
+        ("global.json", "{}\n"),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/setup-dotnet@v5\n        with:\n          dotnet-version: |\n            9.0.x\n            8.0.x\n      - uses: actions/setup-java@v5\n        with:\n          distribution: zulu\n          java-version: |\n            8\n            17\n      - run: dotnet test\n      - run: mvn verify\n",
+        ),
+    ]);
+    project.run(&["init"]).code(0);
+    let workflow = project.read(".github/workflows/ll-loop.yml");
+    for part in [
+        "          global-json-file: global.json\n          dotnet-version: |\n            8.0.x\n            9.0.x\n",
+        "          distribution: zulu\n          java-version: |\n            8\n            17\n",
+    ] {
+        assert!(workflow.contains(part), "{part} in\n{workflow}");
+    }
+}
