@@ -23,7 +23,7 @@ use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
 use crate::tools::{
     Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_some_check, is_some_test, recognise,
-    recognise_line, task_kind,
+    recognise_line, task_kind, with_places,
 };
 
 /// The workflow that `init` writes: what stands there is not what the repository said by itself.
@@ -849,10 +849,15 @@ impl Workflow<'_> {
             })
         };
         let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name)).filter(is_gate);
-        let command = tool.and_then(|tool| with_inputs(tool, tool.actions.get(name)?, step.get("with")));
+        let with = step.get("with");
+        let commands = tool.and_then(|tool| match tool.actions.get(name)? {
+            command if command.contains('<') => Some(filled(command, with, &place.matrix)),
+            command => with_inputs(tool, command, with).map(|command| vec![command]),
+        });
         let Some(within) = place.checkouts.inside(&directory) else { return };
         let evidence = self.evidence(uses, 0);
-        contents.commands.extend(command.map(|command| self.command(command, within, place, evidence)));
+        let command = |command: &String| self.command(command, within.clone(), place, evidence.clone());
+        contents.commands.extend(commands.iter().flatten().map(command));
     }
 
     fn evidence(&self, node: &Node, below: usize) -> Evidence {
@@ -1061,6 +1066,21 @@ pub(super) fn is_of_set_up(name: &str) -> bool {
 /// Tells whether an action calls the command that it is given, again where that fails.
 fn repeats(action: &str) -> bool {
     matches!(action, "nick-fields/retry" | "nick-invision/retry" | "Wandalen/wretry.action")
+}
+
+/// Returns the commands that an action stands for whose inputs have places in it, `<command:check>`: one for each value of a matrix that
+/// these name; none where only the job knows what they say.
+fn filled(command: &str, with: Option<&Node>, matrix: &Matrix<'_>) -> Vec<String> {
+    let text = with_places(command, |input| lined_yaml::text(with.and_then(|with| with.get(input))));
+    let named = matrix.iter().find(|(key, _)| text.contains(&value_of_matrix(key)));
+    let texts = match named {
+        Some((key, values)) => {
+            values.iter().map(|value| text.replace(&value_of_matrix(key), value)).collect::<Vec<_>>()
+        }
+        None => vec![text],
+    };
+    let is_one = |text: &String| understood_commands(text).is_some_and(|commands| commands.len() == 1);
+    texts.into_iter().filter(is_one).collect()
 }
 
 /// Returns the command that an action stands for, with the arguments and inputs that the step gives it in the place of its own

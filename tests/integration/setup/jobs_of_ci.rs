@@ -99,6 +99,27 @@ const LAYOUTS: &[Layout] = &[
             ("test_maven_2", "mvn -B test -Dtest=B", ".github/workflows/ci.yml:11", ""),
         ],
     ),
+    (
+        "an action whose inputs stand in the middle of its command, with a matrix of which a part may fail",
+        &[(
+            ".github/workflows/ci.yml",
+            "on: push\njobs:\n  deny:\n    runs-on: ubuntu-latest\n    continue-on-error: ${{ matrix.checks == 'advisories' }}\n    strategy:\n      matrix:\n        checks: [advisories, bans licenses]\n    steps:\n      - uses: EmbarkStudios/cargo-deny-action@v2\n        with:\n          arguments: --exclude-unpublished\n          command: check ${{ matrix.checks }}\n          command-arguments: --hide-inclusion-graph\n  more:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: EmbarkStudios/cargo-deny-action@v2\n        with: {manifest-path: more/Cargo.toml}\n",
+        )],
+        &[
+            (
+                "lint_cargo",
+                "cargo deny --exclude-unpublished check bans licenses --hide-inclusion-graph",
+                ".github/workflows/ci.yml:10",
+                "",
+            ),
+            (
+                "lint_cargo_deny",
+                "cargo deny --manifest-path=more/Cargo.toml --all-features check",
+                ".github/workflows/ci.yml:18",
+                "",
+            ),
+        ],
+    ),
 ];
 
 #[test]
