@@ -470,12 +470,32 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
     let is_of_linters = task_kind(job, "").is_some_and(|kind| kind.purpose == Some(Purpose::Lint));
     let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"));
     match () {
+        () if builds(stem) && tests_by_itself(script) => Some((Purpose::Test, false)),
         // This comes first: `tests/setup.sh` lies among the tests, and tests nothing.
         () if prepares(stem) => None,
         () if is_of_tests => Some((Purpose::Test, false)),
         () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Some((Purpose::Lint, false)),
         () => None,
     }
+}
+
+/// Tells whether a script builds, by its name.
+fn builds(stem: &str) -> bool {
+    stem.split(['-', '_', '.']).any(|word| matches!(word.to_ascii_lowercase().as_str(), "build" | "compile"))
+}
+
+/// Tells whether a script that only says that it builds runs tests of a known tool as well, and publishes nothing.
+fn tests_by_itself(script: &str) -> bool {
+    let is_test = |command: &str| {
+        recognise_line(command.trim())
+            .is_some_and(|found| found.manner == Manner::Pure && found.purpose == Some(Purpose::Test))
+    };
+    // A command may stand in a variable that is called later: `BUILD="./gradlew clean check"`.
+    let commands = |line: &str| line.split([';', '|', '&', '"', '\'']).any(is_test);
+    let publishes = ["publish", "deploy", "upload", "docker push", "git push"];
+    let lower = script.to_ascii_lowercase();
+    let is_called = |line: &str| !line.trim_start().starts_with('#') && commands(line);
+    script.lines().any(is_called) && !publishes.iter().any(|word| lower.contains(word))
 }
 
 /// Tells whether a script makes ready for others or looks after what they did, by its name.
@@ -916,8 +936,8 @@ impl Workflow<'_> {
             }
             let Some(inside) = place.checkouts.inside(directory) else { continue };
             // `time` only measures, and a run records by itself how long an action took.
-            let command = part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned();
-            let is_known = makes_ready(&command) || recognise_line(&command).is_some();
+            let command = part.strip_prefix("time ").unwrap_or(part).trim_start();
+            let is_known = makes_ready(command) || recognise_line(command).is_some();
             contents.commands.push(self.command(command, inside, &place, evidence.clone()));
             place.add(Caveat::NeedsOthers, !is_known);
         }
@@ -925,7 +945,7 @@ impl Workflow<'_> {
 
     fn command(
         &self,
-        command: String,
+        command: &str,
         directory: String,
         place: &JobPlace<'_>,
         evidence: Evidence,

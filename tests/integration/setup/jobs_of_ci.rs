@@ -120,6 +120,22 @@ const LAYOUTS: &[Layout] = &[
             ),
         ],
     ),
+    (
+        "scripts that only say that they build: with tests, without, and with more",
+        &[
+            (
+                "build-all.sh",
+                "for one in */; do\n  BUILD=\"./gradlew clean check\"\n  (cd $one && $BUILD)\ndone\n",
+            ),
+            ("build.sh", "cargo build\n# cargo test\n"),
+            ("build-release.sh", "cargo test\ncargo publish\n"),
+            (
+                ".github/workflows/ci.yml",
+                "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./build.sh\n      - run: ./build-release.sh\n      - run: ./build-all.sh\n",
+            ),
+        ],
+        &[("test", "./build-all.sh", ".github/workflows/ci.yml:8", "")],
+    ),
 ];
 
 #[test]
