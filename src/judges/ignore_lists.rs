@@ -39,6 +39,17 @@ pub fn lists_something(list: &str) -> bool {
     entries(list).next().is_some()
 }
 
+/// Tells what a list says of a path below its folder; nothing where it does not name it.
+pub fn ignores(list: &str, path: &str) -> Option<bool> {
+    let said = |entry: &str| {
+        let shown = entry.strip_prefix('!');
+        let pattern = PathPattern::parse(shown.unwrap_or(entry)).ok()?;
+        PathSet::of([&pattern]).matches(path).then_some(shown.is_none())
+    };
+    // The last entry that names it decides.
+    entries(list).filter_map(said).last()
+}
+
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
@@ -46,6 +57,18 @@ fn entries(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_entry_that_names_a_path_decides() {
+        for (list, path, expected) in [
+            ("*.out\n", "a/coverage.out", Some(true)),
+            ("*.out\n!coverage.out\n", "coverage.out", Some(false)),
+            ("/coverage/\n", "coverage/a.xml", Some(true)),
+            ("/coverage/\n# *.xml\n", "a.xml", None),
+        ] {
+            assert_eq!(ignores(list, path), expected, "{list} and {path}");
+        }
+    }
 
     #[test]
     fn a_list_hides_what_is_there_or_nothing() {

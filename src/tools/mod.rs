@@ -11,7 +11,7 @@ mod task_names;
 
 pub use not_run::{CouldNotRun, could_not_run, could_not_run_text};
 pub use recognise::{Manner, Recognised, pure_check, recognise, recognise_line};
-pub use table::{Ecosystem, Lack, Purpose, TOOLS, Tool, ToolCheck};
+pub use table::{Ecosystem, Lack, Purpose, TOOLS, Tool, ToolCheck, with_places};
 pub use task_names::{
-    TaskKind, builds_documents, is_some_check, is_some_test, task_kind, task_part, watches, writes,
+    TaskKind, builds_documents, is_other, is_some_check, is_some_test, task_kind, task_part, watches, writes,
 };

@@ -16,7 +16,7 @@ pub static TOOLS: LazyLock<ToolTable> = LazyLock::new(|| {
 #[serde(deny_unknown_fields)]
 pub struct ToolTable {
     /// Options that mean the same for every tool.
-    pub(super) options: OptionTable,
+    pub options: OptionTable,
     /// How names of tasks speak.
     pub(super) names: NameTable,
     /// The languages.
@@ -32,14 +32,16 @@ pub struct ToolTable {
     pub(super) not_run: Vec<NotRunLine>,
 }
 
+/// Options, variables and places that mean the same for every tool.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OptionTable {
+pub struct OptionTable {
     pub(super) shows: Vec<String>,
     pub(super) writes: Vec<String>,
     pub(super) hides: Vec<String>,
     pub(super) variables: Vec<String>,
-    pub(super) places: Vec<String>,
+    /// Where programs are installed in a checkout, `node_modules/.bin/`.
+    pub places: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,6 +186,24 @@ pub struct Tool {
     others: Vec<String>,
     #[serde(rename = "check")]
     pub(super) checks: Vec<ToolCheck>,
+}
+
+/// Returns the command of an action with what is said of its inputs in their places, `<command:check>` and `<--option=input>`.
+pub fn with_places<'i>(command: &str, input: impl Fn(&str) -> Option<&'i str>) -> String {
+    let mut parts = command.split('<');
+    let mut filled = parts.next().unwrap_or("").to_owned();
+    for (place, behind) in parts.filter_map(|part| part.split_once('>')) {
+        let (named, usual) = place.split_once(':').unwrap_or((place, ""));
+        let (option, name) = named.rsplit_once('=').map_or(("", named), |(option, name)| (option, name));
+        let value = input(name).unwrap_or(usual).trim();
+        match option {
+            _ if value.is_empty() => {}
+            "" => filled.push_str(value),
+            option => filled.extend([option, "=", value]),
+        }
+        filled.push_str(behind);
+    }
+    filled.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Tool {
@@ -370,9 +390,9 @@ mod tests {
             let offer = tool.offer.as_deref().map(words);
             let is_pure =
                 offer.is_none_or(|offer| pure_check(&offer).is_some_and(|found| found.name == tool.name));
-            for command in tool.actions.values() {
+            for command in tool.actions.values().map(|command| with_places(command, |_| None)) {
                 assert!(
-                    pure_check(&words(command)).is_some_and(|found| found.name == tool.name),
+                    pure_check(&words(&command)).is_some_and(|found| found.name == tool.name),
                     "{command}"
                 );
             }

@@ -26,6 +26,9 @@ const LOOKS: [&str; 9] = [
     "format-check",
 ];
 
+/// What a name says of a task that looks where its body does not write: `format:ci` may write as well.
+const WEAK_LOOKS: [&str; 3] = ["ci", "dry", "test"];
+
 /// What does not end by itself, or says nothing.
 const NO_CHECK: [&str; 4] = ["no test specified", "nodemon", " --ui", "watch-mode"];
 
@@ -95,7 +98,9 @@ pub fn task_kind(name: &str, body: &str) -> Option<TaskKind> {
     }
     if is_format {
         // `gofmt -w -l` names what it has written.
-        let looks = has(&names.looks) || (!writes && LOOKS.iter().any(|sign| body.contains(sign)));
+        let by_name =
+            words.iter().any(|word| is(word, &names.looks) && !(writes && WEAK_LOOKS.contains(word)));
+        let looks = by_name || (!writes && LOOKS.iter().any(|sign| body.contains(sign)));
         return Some(TaskKind { purpose: Some(Purpose::Format), mends: !looks, parts });
     }
     // A `check` of something else, `check-tag`, is about that.
@@ -146,9 +151,12 @@ pub fn is_some_check(name: &str) -> bool {
     (begins || ends || is_linter) && !words.any(is_other)
 }
 
-/// Tells whether a word of a task's name says that it writes, does not end, or is about something else.
-fn is_other(word: &str) -> bool {
-    [&TOOLS.names.never, &TOOLS.names.mends].iter().any(|known| known.iter().any(|one| one == word))
+/// Tells whether the name of a task, or a word of it, says that it writes, does not end, or is about something else.
+pub fn is_other(name: &str) -> bool {
+    let is = |word: &str| {
+        [&TOOLS.names.never, &TOOLS.names.mends].iter().any(|known| known.iter().any(|one| one == word))
+    };
+    name.to_ascii_lowercase().split([':', '-', '_', '.', '/']).any(is)
 }
 
 /// Tells whether the name of a task is that of a kind of tests, though it does not say `test`.
@@ -203,6 +211,8 @@ mod tests {
             ("format", "prettier --check .", Some((Some(Purpose::Format), false))),
             ("fmt", "gofumpt -w -l .", Some((Some(Purpose::Format), true))),
             ("fmt-check", "", Some((Some(Purpose::Format), false))),
+            ("format:ci", "prettier --check .", Some((Some(Purpose::Format), false))),
+            ("format:ci", "biome check --write . && prettier -w", Some((Some(Purpose::Format), true))),
             ("lint", "eslint --fix .", Some((Some(Purpose::Lint), true))),
             ("test", "npm run test -w a -w b", Some((Some(Purpose::Test), false))),
             ("test", "docker run -w /src go test ./...", Some((Some(Purpose::Test), false))),

@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::files::read;
+use crate::git::call::Call;
 use crate::judges::tree::extension;
+use crate::repository;
 use crate::shelf::upkeep::Repository;
 use crate::shelf::upkeep::yaml_style::PRETTIER;
 
@@ -35,8 +37,9 @@ const LONGEST: u64 = 256 * 1024;
 const MOST_BYTES: usize = 64 << 20;
 
 /// The files that may say something, by their names and by their ends, beside those of Prettier.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "flake.nix",
+    ".yamlfmt",
     ".editorconfig",
     ".gitignore",
     "BUILD",
@@ -53,9 +56,9 @@ const NAMES: [&str; 16] = [
     "Rakefile",
     "rakefile",
 ];
-const ENDS: [&str; 20] = [
+const ENDS: [&str; 21] = [
     ".cabal", ".exs", ".json", ".json5", ".jsonc", ".toml", ".yml", ".yaml", ".ini", ".cfg", ".txt", ".in",
-    ".py", ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj",
+    ".py", ".gradle", ".kts", ".xml", ".mod", ".rs", ".csproj", ".fsproj", ".sh",
 ];
 
 /// Directories of scripts, whose names may have no end.
@@ -123,5 +126,12 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
             session.talk.warning(&format!("{path} is not valid JSON, and what it says is left out"));
         }
     }
-    Ok(Repository::new(files))
+    Ok(Repository::new(files).with_default_branch(default_branch(root, session)))
+}
+
+/// Returns the branch that its remote repository had checked out when this one was cloned.
+fn default_branch(root: &Path, session: &Session<'_>) -> Option<String> {
+    let call = Call::new("symbolic-ref").with(&["--quiet", "--short", "refs/remotes/origin/HEAD"]);
+    let named = repository::at(root, session).line(&call).ok()?;
+    named.strip_prefix("origin/").map(str::to_owned)
 }

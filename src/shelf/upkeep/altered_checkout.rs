@@ -8,7 +8,44 @@ use super::script_lines::without_assignments;
 pub(super) fn alters_files(repository: &Repository, body: &str) -> bool {
     let commands =
         body.split(['\n', ';', '|', '&']).map(|command| command.trim_start_matches(['@', '-', ' ', '\t']));
-    commands.into_iter().any(|command| alters_checkout(command) || removes_place(repository, command))
+    let writes = |command: &str| removes_place(repository, command) || copies_over(repository, command);
+    commands.into_iter().any(|command| alters_checkout(command) || writes(command))
+}
+
+/// Tells whether a line of a shell writes into a file of the repository, which is called in a directory: `echo x >> .npmrc`, `tee -a`.
+pub(super) fn writes_over(repository: &Repository, directory: &str, line: &str) -> bool {
+    let is_own = |target: &&str| {
+        let file = plain_place(target);
+        let path = if directory.is_empty() { file.to_owned() } else { format!("{directory}/{file}") };
+        repository.has(&path)
+    };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let behind_sign = words.iter().enumerate().filter_map(|(at, word)| {
+        let target = word.trim_start_matches(['1', '&']).strip_prefix('>')?.trim_start_matches('>');
+        if target.is_empty() { words.get(at + 1).copied() } else { Some(target) }
+    });
+    let of_tee = words.iter().skip_while(|word| **word != "tee").skip(1);
+    let of_tee = of_tee.take_while(|word| !word.contains(['|', ';', '>'])).copied();
+    behind_sign.chain(of_tee).any(|target| is_own(&target))
+}
+
+/// Tells whether a command copies or moves something into a place that the repository has, or moves that away.
+fn copies_over(repository: &Repository, command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().filter(|word| !word.starts_with('-')).collect();
+    let is_own = |place: &&str| {
+        let place = plain_place(place);
+        !matches!(place, "" | ".") && repository.has_place(place)
+    };
+    match words.as_slice() {
+        ["cp", _, .., target] => is_own(target),
+        ["mv", places @ ..] => places.len() > 1 && places.iter().any(is_own),
+        _ => false,
+    }
+}
+
+/// Returns a place of the repository as it is called at its top.
+fn plain_place(place: &str) -> &str {
+    place.trim_matches(['"', '\'']).trim_start_matches("./").trim_end_matches('/')
 }
 
 fn removes_place(repository: &Repository, command: &str) -> bool {
@@ -16,9 +53,7 @@ fn removes_place(repository: &Repository, command: &str) -> bool {
     let (["rimraf" | "rm", places @ ..] | ["npx", "rimraf", places @ ..]) = words.as_slice() else {
         return false;
     };
-    let plain = places
-        .iter()
-        .map(|place| place.trim_matches(['"', '\'']).trim_start_matches("./").trim_end_matches('/'));
+    let plain = places.iter().map(|place| plain_place(place));
     plain.into_iter().any(|place| !place.is_empty() && !place.starts_with('-') && repository.has_place(place))
 }
 
@@ -64,12 +99,31 @@ mod tests {
             "rimraf lib && tsc",
             "@rm -rf ./lib/",
             "npx rimraf \"lib\"",
+            "cp -r out/ lib/",
+            "mv lib/a.js old.js",
         ] {
             assert!(alters_files(&repository, body), "{body}");
         }
-        for body in ["rimraf dist && tsc", "rm -rf coverage", "tsc lib", "rm -f"] {
+        for body in [
+            "rimraf dist && tsc",
+            "rm -rf coverage",
+            "tsc lib",
+            "rm -f",
+            "cp lib/a.js dist/",
+            "cp lib/a.js .",
+        ] {
             assert!(!alters_files(&repository, body), "{body}");
         }
+    }
+
+    #[test]
+    fn a_line_writes_over_a_file_of_its_directory() {
+        let repository = Repository::new([("web/.npmrc".to_owned(), String::new())]);
+        for line in ["echo a=b >> .npmrc", "echo a=b >.npmrc", "echo a=b | tee -a .npmrc"] {
+            assert!(writes_over(&repository, "web", line), "{line}");
+            assert!(!writes_over(&repository, "", line), "{line}");
+        }
+        assert!(!writes_over(&repository, "web", "echo .npmrc >> ../.npmrc"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Chooses from what was found: of each purpose, what the first place says that says anything about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
 use super::offers::{self, OfferedCommand};
 use super::script_lines::without_assignments;
-use super::task_texts::{does, lines_of_task, without_writers};
+use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
 use super::trial::{Trials, Tried};
 use super::{ci, tasks, toolchains};
 use crate::tools::{Manner, Purpose, recognise, recognise_line, task_part};
@@ -20,6 +20,8 @@ pub struct Check {
     pub finding: Finding,
     /// What mends it, if the repository has something that does.
     pub fix: Option<Finding>,
+    /// Whether its CI calls it only where something has been built before.
+    pub needs_build: bool,
 }
 
 impl Check {
@@ -68,8 +70,10 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     let fixes: Vec<&Finding> =
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let (mut checks, mut more): (Vec<Check>, Vec<&Finding>) = (Vec::new(), Vec::new());
+    let mut variants: Vec<&Finding> = Vec::new();
     for purpose in Purpose::ALL {
         let mut of_purpose = chosen(repository, &found, &in_ci, purpose);
+        variants.extend(without_variants(&mut of_purpose));
         more.extend(of_purpose.split_off(MOST.min(of_purpose.len())));
         let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
         for check in &of_purpose {
@@ -88,7 +92,9 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
                 .filter(|fix| !has_plain || is_plain_task(check) || !is_plain_task(fix));
             let fix = of_task.or_else(|| mends.then(|| of_tool(check)).flatten());
             let name = name(check, purpose, of_purpose.len(), &checks);
-            checks.push(Check { name, finding: (*check).clone(), fix: fix.filter(|_| has_fix) });
+            let needs_build = ci::is_behind_build(&in_ci, check);
+            let fix = fix.filter(|_| has_fix);
+            checks.push(Check { name, finding: (*check).clone(), fix, needs_build });
         }
     }
     if checks.is_empty() {
@@ -96,25 +102,40 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
             name: "build".to_owned(),
             finding,
             fix: None,
+            needs_build: false,
         }));
     }
+    checks.sort_by_key(place_in_loop);
     // The toolchain's idea of a format does not stand beside the repository's own.
     let has_format = checks.iter().any(|check| check.finding.purpose == Some(Purpose::Format));
     let formats = if has_format { Vec::new() } else { toolchains::formats(repository) };
     let tentative = formats.into_iter().take(1).map(|finding| {
         let fix = mends.then(|| of_tool(&finding)).flatten();
-        Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix }
+        Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix, needs_build: false }
     });
     let tentative = tentative.collect();
     let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
-    let more = more.into_iter().map(|finding| OfferedCommand {
+    let offered = |finding: &Finding, why: &'static str| OfferedCommand {
         command: finding.command.clone(),
         evidence: finding.evidence.clone(),
-        why: "there are many checks of its kind before it",
-    });
+        why,
+    };
+    let more =
+        more.into_iter().map(|finding| offered(finding, "there are many checks of its kind before it"));
+    let variants =
+        variants.into_iter().map(|finding| offered(finding, "a check does the same with other properties"));
     let of_toolchains = toolchains::offered(repository);
-    let offers = more.chain(of_toolchains).chain(offers::configured(repository, &called)).collect();
+    let offers =
+        more.chain(variants).chain(of_toolchains).chain(offers::configured(repository, &called)).collect();
     Plan { checks, tentative, offers }
+}
+
+/// Returns what says where a check stands in its loop: by its purpose, and behind the builds where it needs one.
+fn place_in_loop(check: &Check) -> (Option<usize>, bool) {
+    let place = |purpose: Purpose| Purpose::ALL.iter().position(|known| *known == purpose);
+    let own = check.finding.purpose.and_then(place);
+    // Tests stand behind the builds anyway.
+    (if check.needs_build { own.max(place(Purpose::Build)) } else { own }, check.needs_build)
 }
 
 /// Returns the checks of a purpose: those of the first source that has any, and beside the tasks of the repository what its CI
@@ -133,10 +154,67 @@ fn chosen<'f>(
     if at == OF_TASKS {
         let of_ci = found.get(OF_CI).into_iter().flat_map(of);
         let is_new = |line: &&Finding| !all.iter().any(|task| does(repository, task, line));
-        let more: Vec<&Finding> = of_ci.filter(is_new).collect();
+        let more: Vec<&Finding> = of_ci.clone().filter(is_new).collect();
+        let on_screen: Vec<&Finding> = of_ci.filter(|line| line.command.starts_with(SCREEN)).collect();
+        for task in &mut all {
+            *task = on_screen_as_in_ci(task, &on_screen, in_ci).unwrap_or(*task);
+        }
         all.extend(more);
+        // What stands in the place of a task is new as well.
+        let mut known = BTreeSet::new();
+        all.retain(|one| known.insert((one.command.as_str(), one.directory.as_str())));
     }
     all
+}
+
+/// What starts a command that needs a screen.
+const SCREEN: &str = "xvfb-run ";
+
+/// Returns the line by which the CI calls a task, where each line that does gives it a screen: without one, the task fails.
+fn on_screen_as_in_ci<'f>(
+    task: &Finding,
+    on_screen: &[&'f Finding],
+    in_ci: &[ci::CiCommand],
+) -> Option<&'f Finding> {
+    let mut calls = in_ci.iter().filter(|line| has_call(&line.command, &task.command));
+    let is_of_all = task.evidence.task.is_some() && calls.all(|line| line.command.starts_with(SCREEN));
+    on_screen.iter().find(|line| is_of_all && has_call(&line.command, &task.command)).copied()
+}
+
+/// Takes those checks out that do the same tasks as another one, with other properties, and returns them. The plainest of them stays.
+fn without_variants<'f>(checks: &mut Vec<&'f Finding>) -> Vec<&'f Finding> {
+    let is_plainer = |one: &Finding, other: &Finding| {
+        let count = |finding: &Finding| words(&finding.command).len();
+        count(one) < count(other)
+    };
+    let mut kept: Vec<&Finding> = Vec::new();
+    let mut variants = Vec::new();
+    for check in std::mem::take(checks) {
+        match kept.iter_mut().find(|known| is_variant(known, check)) {
+            Some(known) if is_plainer(check, known) => variants.push(std::mem::replace(known, check)),
+            Some(_) => variants.push(check),
+            None => kept.push(check),
+        }
+    }
+    *checks = kept;
+    variants
+}
+
+/// Tells whether two checks call the same tasks of one tool in one directory, and differ in properties alone: `-Pplatform=jdk9`.
+fn is_variant(one: &Finding, other: &Finding) -> bool {
+    let is_property = |word: &&str| {
+        let name =
+            word.strip_prefix("-P").or_else(|| word.strip_prefix("-D")).and_then(|rest| rest.split_once('='));
+        // These say which tests are run, and not how.
+        name.is_some_and(|(name, _)| !matches!(name, "test" | "it.test" | "groups" | "excludedGroups"))
+    };
+    let called = |finding: &Finding| {
+        let found = recognise_line(&finding.command).filter(|found| found.tool.ecosystem == "java")?;
+        let plain = words(&finding.command).into_iter().filter(|word| !is_property(word));
+        Some((found.tool.name.clone(), plain.map(str::to_owned).collect::<BTreeSet<String>>()))
+    };
+    let is_same_place = one.directory == other.directory && one.is_fix == other.is_fix;
+    is_same_place && called(one).is_some_and(|of_one| called(other) == Some(of_one))
 }
 
 /// Tells whether a task gives way to what the CI checks by itself: a part of the tests that it does not call, and an environment of
@@ -149,7 +227,12 @@ fn is_passed_over(
 ) -> bool {
     let is_same = |other: &Finding| is(other, task.purpose.unwrap_or(Purpose::Build), false);
     let Some(of_ci) = found.get(OF_CI).filter(|of_ci| of_ci.iter().any(is_same)) else { return false };
-    let is_called = in_ci.iter().any(|line| words(&line.command) == words(&task.command));
+    let of_task = words(&task.command);
+    // Without a name, make and its like run what comes first, which may call any of the others.
+    let is_bare =
+        |words: &[&str]| matches!(words, ["make" | "just" | "task"]) && words.first() == of_task.first();
+    let is_call = |words: &[&str]| *words == of_task || is_bare(words);
+    let is_called = in_ci.iter().any(|line| is_call(&words(&line.command)));
     let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
     match (&task.evidence.task, runner) {
         (None, _) => false,
@@ -157,9 +240,35 @@ fn is_passed_over(
         (Some(_), None) => {
             !is_plain_task(task)
                 && !is_called
-                && !of_ci.iter().any(|other| other.command.contains(&task.command))
+                && !of_ci.iter().any(|other| has_call(&other.command, &task.command))
+                && !is_called_otherwise(repository, of_ci, in_ci, task)
         }
     }
+}
+
+/// Tells whether a task is called within a command, `xvfb-run -a npm test`: by its whole words, because `npm run test-unit` calls
+/// no `test`.
+fn has_call(command: &str, task: &str) -> bool {
+    // What is left out before the script of a package is left out only where its manager is the first word.
+    let mut begins =
+        std::iter::once(command).chain(command.match_indices(' ').map(|(at, _)| &command[at + 1..]));
+    let task = words(task);
+    begins.any(|rest| !task.is_empty() && words(rest).starts_with(&task))
+}
+
+/// Tells whether the CI calls the script of a task itself, in words that say nothing of what it checks: then the task says it.
+fn is_called_otherwise(
+    repository: &Repository,
+    of_ci: &[Finding],
+    in_ci: &[ci::CiCommand],
+    task: &Finding,
+) -> bool {
+    let scripts = scripts_of_task(repository, task);
+    in_ci.iter().any(|line| {
+        ci::script_of(repository, &line.directory, &line.command)
+            .is_some_and(|script| scripts.contains(&script))
+            && !of_ci.iter().any(|check| check.evidence == line.evidence)
+    })
 }
 
 fn is(finding: &Finding, purpose: Purpose, is_fix: bool) -> bool {
@@ -365,6 +474,11 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
         }
         let of_package = plan(&repository.below(package), mends);
         if of_package.checks.is_empty() {
+            let why = "nothing says how it is checked";
+            // What tests are made of is no package of anybody.
+            if !is_of_tests(package) {
+                left_out.push(UnusedPackage { package: package.to_owned(), why });
+            }
             continue;
         }
         match groups.iter_mut().find(|(known, _)| commands(known).eq(commands(&of_package))) {
@@ -393,6 +507,13 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
 fn package(path: &str) -> Option<&str> {
     let (directory, name) = path.rsplit_once('/')?;
     MANIFESTS.contains(&name).then_some(directory)
+}
+
+/// Tells whether a directory lies among files that tests are made of.
+fn is_of_tests(directory: &str) -> bool {
+    directory
+        .split('/')
+        .any(|part| matches!(part, "test" | "tests" | "__tests__" | "fixtures" | "__fixtures__" | "testdata"))
 }
 
 /// Tells whether the name of a package can stand in a loop, a workflow and a command as it is.
@@ -447,9 +568,7 @@ impl Plan {
             }
         }
         // A format that the try has confirmed was put last, and belongs before the tests.
-        let order: BTreeMap<Purpose, usize> = Purpose::ALL.into_iter().zip(0..).collect();
-        self.checks
-            .sort_by_key(|check| check.finding.purpose.and_then(|purpose| order.get(&purpose).copied()));
+        self.checks.sort_by_key(place_in_loop);
         for check in &mut self.checks {
             if !mends && matches!(trials.of(&check.finding), Some(Tried::Ran { exit, .. }) if *exit != 0) {
                 check.fix = None;

@@ -2,25 +2,30 @@
 
 use std::collections::BTreeSet;
 
-use super::altered_checkout::alters_checkout;
+use super::altered_checkout::{alters_checkout, alters_files, writes_over};
 use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
 use super::install_lines::makes_ready;
 use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
+use super::named_environments;
+use super::result_files::{without_options, without_result_files};
+use super::rust_toolchain::{RustToolchain, with_toolchain};
 use super::script_lines::{
-    is_plain, logical_lines, understood_commands, without_assignments, without_reporter,
+    StepShell, is_plain, is_plain_input, logical_lines, understood_commands, without_assignments,
+    without_reporter,
 };
 use super::when_jobs_run::{
-    Matrix, OtherMachine, asks_earlier_steps, condition_of_others, has_task_each, is_after_merge,
-    is_before_merge, is_channel, is_only_called, is_started_by_changes, label_of_matrix, lines_of_matrix,
-    matrix, needs_another_event, newest, value_of_matrix, whole_line,
+    Matrix, OtherMachine, asks_earlier_steps, asks_for_label, condition_of_others, has_task_each,
+    is_after_merge, is_before_merge, is_channel, is_only_called, is_started_by_changes, label_of_matrix,
+    lines_of_matrix, matrix, may_fail, needs_another_event, newest, value_of_matrix, whole_line,
+    without_failing,
 };
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
 use crate::tools::{
-    Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_some_check, is_some_test, recognise,
-    recognise_line, task_kind,
+    Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_other, is_some_check, is_some_test,
+    recognise, recognise_line, task_kind, with_places,
 };
 
 /// The workflow that `init` writes: what stands there is not what the repository said by itself.
@@ -58,6 +63,8 @@ pub(super) struct CiCommand {
     pub(super) condition: Option<String>,
     /// Whether its job checks the repository out behind it.
     pub(super) is_before_checkout: bool,
+    /// The toolchain of Rust that it is made with, should it call cargo.
+    toolchain: RustToolchain,
     /// The variables that the job has for it, the nearest first.
     pub(super) variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
@@ -107,6 +114,8 @@ pub(super) struct CiContents {
     pub(super) containers: Vec<JobContainer>,
     /// Variables that the workflows put into their own lines: they are for those.
     pub(super) put_in: BTreeSet<String>,
+    /// The branches whose pushes start the workflows, where these name them one by one.
+    pub(super) branches: Vec<String>,
     /// The image that GitLab's jobs run in.
     pub(super) image: Option<String>,
     /// The runner of GitHub's jobs, where every job that checks the repository out needs macOS.
@@ -132,6 +141,53 @@ impl CiContents {
             matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
         };
         self.commands.iter().find(is_call)
+    }
+
+    /// Notes the branches that a workflow names whose pushes start it. A pattern names none.
+    fn note_branches(&mut self, workflow: &Node) {
+        let of_push = workflow.get("on").and_then(|on| on.get("push")).and_then(|push| push.get("branches"));
+        let named = lined_yaml::items(of_push).iter().filter_map(|item| lined_yaml::text(Some(item)));
+        let is_name =
+            |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
+        for name in named.filter(is_name) {
+            if self.branches.len() < MOST_BRANCHES && !self.branches.iter().any(|known| known == name) {
+                self.branches.push(name.to_owned());
+            }
+        }
+    }
+
+    /// Says with which toolchain cargo is called, where no job makes a check with the one that everybody has: a nightly one is named by
+    /// the command, and what is only tried with an old number is tried with that.
+    fn settle_toolchains(&mut self, repository: &Repository) {
+        // What a job installs by cargo is a program, whatever it was built with.
+        let looks = |line: &CiCommand| {
+            recognise_line(&line.command).is_some_and(|found| found.manner != Manner::Other)
+        };
+        let is_cargo = |line: &CiCommand| match words(&line.command).as_slice() {
+            ["cargo", "xtask", ..] => true,
+            ["cargo", ..] => looks(line),
+            _ => false,
+        };
+        let all: Vec<CiCommand> = self.commands.iter().filter(|line| is_cargo(line)).cloned().collect();
+        // Where everything is made with a number, that is how the repository says what it uses.
+        let is_pinned = all.iter().all(|line| line.toolchain.is_numbered());
+        let has_file = |line: &CiCommand| {
+            ["rust-toolchain.toml", "rust-toolchain"]
+                .iter()
+                .any(|file| repository.has(file) || repository.has(joined(&line.directory, file).as_str()))
+        };
+        for line in self.commands.iter_mut().filter(|line| is_cargo(line) && !has_file(line)) {
+            let same: Vec<&CiCommand> =
+                all.iter().filter(|other| words(&other.command) == words(&line.command)).collect();
+            if same.iter().all(|other| other.toolchain.nightly().is_some()) {
+                let named = line.toolchain.nightly().and_then(|name| with_toolchain(&line.command, name));
+                if let Some(named) = named {
+                    line.command = named;
+                }
+            } else if !is_pinned && same.iter().all(|other| other.toolchain.is_numbered()) {
+                line.caveats.insert(Caveat::SecondChoice);
+            }
+        }
     }
 
     /// Leaves out what only another machine can do, unless no job runs on any but macOS.
@@ -161,13 +217,13 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
         let plain = lines.into_iter().filter(|line| !contents.makes_place_of(line));
         plain.filter_map(|line| of_command(repository, line)).collect::<Vec<_>>()
     };
-    add_each_once(&mut found, checks(first));
+    add_each_once(repository, &mut found, checks(first));
     // A task is the repository's own, whatever a job does before it; and tests of a changed tree are better than none, for which a
     // test of the toolchain would stand.
     let is_test = |one: &Finding| one.purpose == Some(Purpose::Test) && !one.is_fix;
     let has_tests = found.iter().any(is_test);
     let is_kept = |one: &Finding| (is_test(one) && !has_tests) || calls_tasks(&one.command);
-    add_each_once(&mut found, checks(second).into_iter().filter(is_kept));
+    add_each_once(repository, &mut found, checks(second).into_iter().filter(is_kept));
     let all = found.clone();
     found.retain(|one| !all.iter().any(|other| is_part(repository, one, other)));
     // With what only its job has, a tool often does the same in a special way: under a measure, or for another machine.
@@ -198,10 +254,15 @@ fn calls_tasks(command: &str) -> bool {
 }
 
 /// Adds checks to those that are known, in the shorter of two ways to call one.
-fn add_each_once(known: &mut Vec<Finding>, findings: impl IntoIterator<Item = Finding>) {
+fn add_each_once(
+    repository: &Repository,
+    known: &mut Vec<Finding>,
+    findings: impl IntoIterator<Item = Finding>,
+) {
     for finding in findings {
         let is_same = |other: &&mut Finding| {
-            unmeasured(&other.command) == unmeasured(&finding.command) && other.directory == finding.directory
+            other.directory == finding.directory
+                && unmeasured(repository, other) == unmeasured(repository, &finding)
         };
         match known.iter_mut().find(is_same) {
             // What the longer one says more is how to measure, and a loop measures nothing.
@@ -250,18 +311,37 @@ fn part_of_cmake(line: &str) -> Option<String> {
     }
 }
 
-/// Returns what a command says without the place of its program, the order of its words, and the options by which it measures
-/// what its tests reach.
-fn unmeasured(command: &str) -> Vec<&str> {
+/// Tells whether each line that calls a check of mistakes or of the format stands behind a build of its job: it may look at what that
+/// has made, such as the types of other packages.
+pub(super) fn is_behind_build(lines: &[CiCommand], check: &Finding) -> bool {
+    if !matches!(check.purpose, Some(Purpose::Lint | Purpose::Format)) {
+        return false;
+    }
+    let builds = |line: &CiCommand| shlex::split(&line.command).is_some_and(|words| is_build(&words));
+    let is_call =
+        |line: &CiCommand| line.directory == check.directory && words(&line.command) == words(&check.command);
+    let is_behind =
+        |(at, call): (usize, &CiCommand)| lines[..at].iter().any(|line| line.job == call.job && builds(line));
+    let mut calls = lines.iter().enumerate().filter(|(_, line)| is_call(line)).peekable();
+    calls.peek().is_some() && calls.all(is_behind)
+}
+
+/// Returns what a check says without the place where its program is installed, the order of its words, and the options by which it
+/// measures what its tests reach.
+fn unmeasured<'f>(repository: &Repository, finding: &'f Finding) -> Vec<&'f str> {
     let measures = |word: &str| {
         ["--cov", "--no-cov", "-cover", "-Dcover", "--no-coverage"]
             .iter()
             .any(|begin| word.starts_with(begin))
     };
-    let plain = words(command).into_iter().filter(|word| !measures(word));
+    let plain = without_options(&words(&finding.command)).into_iter().filter(|word| !measures(word));
     let mut found: Vec<&str> = plain.map(|word| word.trim_end_matches('/')).collect();
     if let Some(program) = found.first_mut() {
-        *program = program.rsplit('/').next().unwrap_or(program);
+        let installed = TOOLS.options.places.iter().find_map(|place| program.strip_prefix(place.as_str()));
+        // Of scripts of the repository, several may have one name: `./test` and `./web/test`.
+        let is_own = repository.has(joined(&finding.directory, program).as_str());
+        let by_name = if is_own { *program } else { after_last(program, &['/']) };
+        *program = installed.unwrap_or(by_name);
     }
     // Jobs write the same options in different orders.
     found.sort_unstable();
@@ -309,11 +389,11 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         || repository
             .paths()
             .any(|path| path.strip_prefix(line.directory.as_str()).is_some_and(|rest| rest.starts_with('/')));
-    if !is_there {
+    if !is_there || is_of_one_machine(&line.command) {
         return None;
     }
     let words = shlex::split(&line.command)?;
-    let found = recognise(&words);
+    let found = recognise(&words).filter(|found| !only_interprets(found));
     let variables = steering(found.as_ref(), &line.variables);
     if words.iter().any(|word| is_made(repository, word)) || lacks_lock(repository, line, &words) {
         return None;
@@ -331,6 +411,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
             (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
                 (Purpose::Test, false)
             }
+            (Manner::Other, "tsc") if writes_nothing(repository, line, &words) => (Purpose::Lint, false),
             // Tests by the name of which nobody would take them for some are those of a service that the job has a key for.
             (Manner::Other, _) => {
                 let purpose = by_names(found, &line.directory)?;
@@ -351,6 +432,11 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         directory: line.directory.clone(),
         evidence: line.evidence.clone(),
     })
+}
+
+/// Tells whether a known tool is called for a script alone, `node scripts/check.js`, which says what is done.
+fn only_interprets(found: &Recognised) -> bool {
+    found.tool.name == "node" && found.manner == Manner::Other
 }
 
 /// Variables that say for what machine or with which toolchain a job works, and not how strictly.
@@ -393,8 +479,17 @@ fn by_names(found: &Recognised, directory: &str) -> Option<Purpose> {
         None if all_look => Some(Purpose::Lint),
         None if names.iter().all(is_build) => Some(Purpose::Build),
         None if names.iter().filter(is_of_tests).count() == names.len() => Some(Purpose::Test),
+        None if found.tasks.is_empty() && names.iter().all(|name| makes_something(name)) => {
+            Some(Purpose::Build)
+        }
         Some(_) | None => None,
     }
+}
+
+/// Tells whether an environment of a runner whose name says nothing, `tox -e man`, is a check by being called with each change: it does
+/// not make ready for others, nor look after them.
+fn makes_something(name: &str) -> bool {
+    name == "build" || !(is_other(name) || prepares(name))
 }
 
 /// Tells whether a command holds to a lock file that only an earlier line has made.
@@ -415,6 +510,17 @@ fn is_made(repository: &Repository, word: &str) -> bool {
             && path.contains('/')
             // A repository may keep its sources in a folder of such a name.
             && !repository.paths().any(|file| file.split('/').next() == Some(first))
+}
+
+/// Tells whether the configuration that a call of TypeScript's compiler names, `tsc -p FILE`, keeps it from writing.
+fn writes_nothing(repository: &Repository, line: &CiCommand, words: &[String]) -> bool {
+    let is_option = |word: &String| matches!(word.as_str(), "-p" | "--project");
+    let file = words.iter().skip_while(|word| !is_option(word)).nth(1);
+    let text = file.and_then(|file| repository.text(&joined(&line.directory, file)));
+    let says_so = |text: &str| text.split_whitespace().collect::<String>().contains("\"noEmit\":true");
+    // With any other option, such as `--watch`, it does something else.
+    let is_plain = words.iter().filter(|word| word.starts_with('-')).all(is_option);
+    is_plain && text.is_some_and(says_so)
 }
 
 /// Tells whether there is a Makefile before anything is configured.
@@ -442,22 +548,21 @@ fn is_build(words: &[String]) -> bool {
 /// Returns what a script of the repository checks: by its name, by that of its task, `./tool lint`, by the directory of tests in
 /// which it lies, or by the job of linters that calls it.
 fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Option<(Purpose, bool)> {
-    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let names_toolchain = matches!(plain.as_slice(), ["cargo", word, ..] if word.starts_with('+'));
+    plain.drain(if names_toolchain { 1..2 } else { 0..0 });
     if let ["cargo", "xtask", name, rest @ ..] = plain.as_slice() {
         // `xtask` is a convention: without this alias cargo has no such subcommand.
         let is_there = repository.text(".cargo/config.toml").is_some_and(|text| text.contains("xtask"));
         let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there)?;
         return Some((kind.purpose?, kind.mends));
     }
-    let (["bash" | "sh" | "python" | "python3" | "node" | "bun" | "php" | "ruby", path, rest @ ..]
-    | [path, rest @ ..]) = plain.as_slice()
-    else {
-        return None;
-    };
-    let path = path.strip_prefix("./").unwrap_or(path);
-    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let CalledScript { path, arguments: rest } = CalledScript::of(repository, &line.directory, &plain)?;
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    if !repository.has(joined(&line.directory, path).as_str()) {
+    // A script that changes the repository itself is no check of that.
+    let script = repository.text(joined(&line.directory, &path).as_str())?;
+    if alters_files(repository, script) {
         return None;
     }
     // `verify.sh worktree-test` says where, and not what.
@@ -474,12 +579,63 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
     let is_of_linters = task_kind(job, "").is_some_and(|kind| kind.purpose == Some(Purpose::Lint));
     let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"));
     match () {
+        () if builds(stem) && tests_by_itself(script) => Some((Purpose::Test, false)),
         // This comes first: `tests/setup.sh` lies among the tests, and tests nothing.
         () if prepares(stem) => None,
         () if is_of_tests => Some((Purpose::Test, false)),
         () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Some((Purpose::Lint, false)),
         () => None,
     }
+}
+
+/// A script of the repository as a command calls it.
+struct CalledScript<'w> {
+    /// Its path from the directory of the command.
+    path: String,
+    arguments: &'w [&'w str],
+}
+
+impl<'w> CalledScript<'w> {
+    fn of(repository: &Repository, directory: &str, words: &'w [&'w str]) -> Option<Self> {
+        let (path, is_of_node, arguments) = match words {
+            ["node", path, rest @ ..] => (path, true, rest),
+            ["bash" | "sh" | "python" | "python3" | "bun" | "php" | "ruby", path, rest @ ..]
+            | [path, rest @ ..] => (path, false, rest),
+            [] => return None,
+        };
+        let path = path.strip_prefix("./").unwrap_or(path);
+        // To node, `Makefile` is `Makefile.js` where nothing has the shorter name.
+        let with_end = is_of_node.then(|| format!("{path}.js"));
+        let mut names = std::iter::once(path.to_owned()).chain(with_end);
+        let path = names.find(|name| repository.has(&joined(directory, name)))?;
+        Some(Self { path, arguments })
+    }
+}
+
+/// Returns the script of the repository that a command calls, by its path from the top.
+pub(super) fn script_of(repository: &Repository, directory: &str, command: &str) -> Option<String> {
+    let words = shlex::split(command)?;
+    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    Some(joined(directory, &CalledScript::of(repository, directory, &plain)?.path))
+}
+
+/// Tells whether a script builds, by its name.
+fn builds(stem: &str) -> bool {
+    stem.split(['-', '_', '.']).any(|word| matches!(word.to_ascii_lowercase().as_str(), "build" | "compile"))
+}
+
+/// Tells whether a script that only says that it builds runs tests of a known tool as well, and publishes nothing.
+fn tests_by_itself(script: &str) -> bool {
+    let is_test = |command: &str| {
+        recognise_line(command.trim())
+            .is_some_and(|found| found.manner == Manner::Pure && found.purpose == Some(Purpose::Test))
+    };
+    // A command may stand in a variable that is called later: `BUILD="./gradlew clean check"`.
+    let commands = |line: &str| line.split([';', '|', '&', '"', '\'']).any(is_test);
+    let publishes = ["publish", "deploy", "upload", "docker push", "git push"];
+    let lower = script.to_ascii_lowercase();
+    let is_called = |line: &str| !line.trim_start().starts_with('#') && commands(line);
+    script.lines().any(is_called) && !publishes.iter().any(|word| lower.contains(word))
 }
 
 /// Tells whether a script makes ready for others or looks after what they did, by its name.
@@ -525,14 +681,13 @@ fn prepares(stem: &str) -> bool {
 /// Reads the workflows.
 pub(super) fn contents(repository: &Repository) -> CiContents {
     let mut contents = CiContents::default();
-    let parsed = |path| Some((path, lined_yaml::parse(repository.text(path)?)?));
-    let all: Vec<(&str, Node)> =
-        repository.paths().filter(|path| is_workflow(path)).filter_map(parsed).collect();
+    let all: Vec<(&str, Node)> = workflows(repository).collect();
     let is_any_before_merge = all.iter().any(|(_, root)| is_before_merge(root));
     for (path, root) in &all {
         if !is_started_by_changes(root) || !is_called_by_changes(repository, path, root) {
             continue;
         }
+        contents.note_branches(root);
         let is_late = is_any_before_merge && is_after_merge(root);
         let read = |text: &str, root: &Node, contents: &mut CiContents| {
             Workflow { repository, path, text, is_late }.read(root, contents);
@@ -548,6 +703,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
         }
     }
     contents.settle();
+    contents.settle_toolchains(repository);
     contents
 }
 
@@ -615,13 +771,8 @@ fn is_called_by_changes(repository: &Repository, path: &str, root: &Node) -> boo
             && repository.text(other).is_some_and(|text| text.contains(path))
     };
     let mut callers = repository.paths().filter(calls).peekable();
-    let is_started = |other: &str| {
-        is_workflow(other)
-            && repository
-                .text(other)
-                .and_then(lined_yaml::parse)
-                .is_some_and(|root| is_started_by_changes(&root))
-    };
+    let is_started =
+        |other: &str| workflow(repository, other).is_some_and(|root| is_started_by_changes(&root));
     callers.peek().is_none() || callers.any(is_started)
 }
 
@@ -634,7 +785,7 @@ pub(super) fn names(repository: &Repository, program: &str) -> bool {
     let is_named = |text: &str| {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == program)
     };
-    repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path)).any(is_named)
+    workflows(repository).filter_map(|(path, _)| repository.text(path)).any(is_named)
 }
 
 /// Tells whether a workflow names a program, or one of its versions, `clang-format-20`, in whatever line.
@@ -648,24 +799,39 @@ pub(super) fn mention(repository: &Repository, program: &str) -> bool {
         !line.trim_start().starts_with('#')
             && line.split(|c: char| c.is_whitespace() || "\"'`();|&=".contains(c)).any(is_program)
     };
-    let texts = repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path));
+    let texts = workflows(repository).filter_map(|(path, _)| repository.text(path));
     texts.flat_map(str::lines).any(mentions)
 }
 
 /// Tells whether a workflow says one of these, in whatever line.
 pub(super) fn say(repository: &Repository, texts: &[&str]) -> bool {
     let says = |text: &str| texts.iter().any(|known| text.contains(known));
-    repository.paths().filter(|path| is_workflow(path)).filter_map(|path| repository.text(path)).any(says)
+    workflows(repository).filter_map(|(path, _)| repository.text(path)).any(says)
 }
+
+/// The most branches that are taken from workflows.
+const MOST_BRANCHES: usize = 6;
 
 /// The most places of the repository that are taken from a matrix: of more, a plan makes jobs.
 const MOST_PLACES: usize = 12;
 
-fn is_workflow(path: &str) -> bool {
-    // What publishes is not a check, and what others scan needs their service.
-    let is_about_others =
-        ["release", "publish", "deploy", "codeql", "scorecard"].iter().any(|part| path.contains(part));
-    !OWN_WORKFLOWS.contains(&path) && !is_about_others && (path == ".gitlab-ci.yml" || is_of_github(path))
+/// Returns the workflows that may say what is checked, by their paths.
+fn workflows(repository: &Repository) -> impl Iterator<Item = (&str, Node)> {
+    repository.paths().filter_map(move |path| Some((path, workflow(repository, path)?)))
+}
+
+/// Returns the workflow at a path, where it is one that may say what is checked.
+fn workflow(repository: &Repository, path: &str) -> Option<Node> {
+    // What others scan needs their service.
+    let is_of_others = ["codeql", "scorecard"].iter().any(|part| path.contains(part));
+    let is_one = path == ".gitlab-ci.yml" || is_of_github(path);
+    if OWN_WORKFLOWS.contains(&path) || is_of_others || !is_one {
+        return None;
+    }
+    let root = lined_yaml::parse(repository.text(path)?)?;
+    // What publishes is not a check. One that proposed changes start checks them, whatever it does with a tag.
+    let publishes = ["release", "publish", "deploy"].iter().any(|part| path.contains(part));
+    (!publishes || is_before_merge(&root)).then_some(root)
 }
 
 /// A workflow that is being read.
@@ -683,8 +849,11 @@ struct Workflow<'r> {
 struct JobPlace<'j> {
     name: &'j str,
     directory: Option<&'j str>,
+    /// The shell of its commands, where the file names one.
+    shell: Option<&'j str>,
     machine: Option<OtherMachine>,
     caveats: BTreeSet<Caveat>,
+    toolchain: RustToolchain,
     variables: Vec<(&'j str, &'j str)>,
     matrix: Matrix<'j>,
     /// Whether a loop takes the place of all jobs of the matrix, each of which has a task of its own.
@@ -699,17 +868,19 @@ struct JobPlace<'j> {
 
 impl Workflow<'_> {
     fn read(&self, root: &Node, contents: &mut CiContents) {
-        let whole = written_directory(root.get("defaults").and_then(|node| node.get("run")));
+        let whole = written_directory(defaults(root));
+        let shell = written_shell(defaults(root));
         let behind = self.text.split("env.").skip(1);
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         contents
             .put_in
             .extend(behind.map(|rest| rest.split(|c| !is_of_name(c)).next().unwrap_or("").to_owned()));
         for job in lined_yaml::entries(root.get("jobs")) {
-            if needs_another_event(job.value.get("if")) {
+            if needs_another_event(job.value.get("if")) || may_fail(&job.value) {
                 continue;
             }
-            let of_job = written_directory(job.value.get("defaults").and_then(|node| node.get("run")));
+            self.call_of_others(job, contents);
+            let of_job = written_directory(defaults(&job.value));
             let mut variables = variables(job.value.get("env"));
             variables.extend(self::variables(root.get("env")));
             let matrix = matrix(&job.value);
@@ -722,6 +893,7 @@ impl Workflow<'_> {
             let mut place = JobPlace {
                 name: &job.key,
                 directory: of_job.or(whole),
+                shell: written_shell(defaults(&job.value)).or(shell),
                 machine,
                 caveats: self.is_late.then_some(Caveat::SecondChoice).into_iter().collect(),
                 variables,
@@ -736,11 +908,13 @@ impl Workflow<'_> {
             let checks_out = |step: &Node| {
                 lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
             };
-            if lined_yaml::items(job.value.get("steps")).iter().any(checks_out) {
+            let steps = steps(&job.value);
+            if steps.iter().copied().any(checks_out) {
                 contents.runners.extend(label.map(str::to_owned));
                 place.is_before_checkout = true;
             }
-            for step in lined_yaml::items(job.value.get("steps")) {
+            place.add(Caveat::SecondChoice, asks_for_label(job.value.get("if")));
+            for step in steps {
                 place.is_before_checkout &= !checks_out(step);
                 // What is set up behind a check is for those behind it.
                 let is_behind_check =
@@ -748,9 +922,12 @@ impl Workflow<'_> {
                 place.add(Caveat::Prepared, sets_up(step) && is_behind_check);
                 // Before what it changes is noted, which concerns only the steps behind it.
                 self.step(step, &place, contents);
-                place.add(Caveat::SecondChoice, is_altering(step));
+                place.toolchain =
+                    RustToolchain::of_step(step, &place.matrix, |text| place.with_values(text, ""))
+                        .unwrap_or(place.toolchain);
+                place.add(Caveat::SecondChoice, is_altering(step) || self.writes_files(step, &place));
                 place.add(Caveat::Prepared, prepares_machine(step));
-                place.add(Caveat::NeedsOthers, starts_another(step));
+                place.add(Caveat::NeedsOthers, starts_another(step) || needs_others_behind(step));
             }
         }
         let image = |node: Option<&Node>| {
@@ -760,7 +937,8 @@ impl Workflow<'_> {
         let of_default = image(root.get("default").and_then(|node| node.get("image")));
         contents.image = contents.image.take().or_else(|| image(root.get("image"))).or(of_default);
         // Of GitLab, every key may be a job.
-        for job in lined_yaml::entries(Some(root)) {
+        let allows_failure = |job: &&Entry| lined_yaml::text(job.value.get("allow_failure")) == Some("true");
+        for job in lined_yaml::entries(Some(root)).iter().filter(|job| !allows_failure(job)) {
             let place = JobPlace { name: &job.key, ..JobPlace::default() };
             let (before, script) = (job.value.get("before_script"), job.value.get("script"));
             // One shell runs all of them, so that a `cd` holds for those behind it.
@@ -773,23 +951,54 @@ impl Workflow<'_> {
         }
     }
 
+    /// Notes the environments of tox and nox that a job gives a workflow of others, which runs them.
+    fn call_of_others(&self, job: &Entry, contents: &mut CiContents) {
+        let uses = lined_yaml::text(job.value.get("uses"));
+        let inputs = job.value.get("with").filter(|_| uses.is_some_and(|uses| !uses.starts_with("./")));
+        let caveats = self.is_late.then_some(Caveat::SecondChoice).into_iter().collect();
+        let place = JobPlace { name: &job.key, caveats, ..JobPlace::default() };
+        for entry in lined_yaml::entries(inputs) {
+            let text = lined_yaml::text(Some(&entry.value)).unwrap_or("");
+            for (below, line) in text.lines().enumerate() {
+                let calls = named_environments::calls_in(self.repository, line).into_iter();
+                let evidence = self.evidence(&entry.value, below);
+                let command = |call: String| self.command(&call, String::new(), &place, evidence.clone());
+                contents.commands.extend(calls.map(command));
+            }
+        }
+    }
+
+    /// Tells whether a step writes into files of the repository.
+    fn writes_files(&self, step: &Node, place: &JobPlace<'_>) -> bool {
+        let directory = written_directory(Some(step)).or(place.directory).unwrap_or("");
+        let directory = place.checkouts.inside(&joined("", directory)).unwrap_or_default();
+        let script = lined_yaml::text(step.get("run")).map(logical_lines);
+        let mut lines = script.iter().flatten();
+        lines.any(|(_, line)| writes_over(self.repository, &directory, line))
+    }
+
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let condition = step.get("if");
-        if needs_another_event(condition) {
+        let Some(matrix) = without_failing(&place.matrix, step).filter(|_| !needs_another_event(condition))
+        else {
             return;
-        }
-        let machine = lined_yaml::text(condition).and_then(OtherMachine::of_condition);
+        };
+        let machine = lined_yaml::text(condition)
+            .and_then(|condition| OtherMachine::of_condition(condition, &place.matrix));
         let mut own = variables(step.get("env"));
         own.extend(&place.variables);
         let mut place = JobPlace {
             machine: machine.or(place.machine),
             directory: written_directory(Some(step)).or(place.directory),
+            shell: written_shell(Some(step)).or(place.shell),
             variables: own,
             condition: condition_of_others(condition, &place.matrix).filter(|_| !place.has_task_each),
+            matrix,
             ..place.clone()
         };
         place.caveats.remove(&Caveat::AsksEarlier);
         place.add(Caveat::AsksEarlier, asks_earlier_steps(condition));
+        place.add(Caveat::SecondChoice, asks_for_label(condition));
         // What an earlier step says, no other job can be told.
         place.add(Caveat::SecondChoice, is_fed_by_steps(step));
         place.add(Caveat::HasSecrets, has_secrets(step));
@@ -815,8 +1024,12 @@ impl Workflow<'_> {
         let values = |is_written: bool| {
             let of_entry = move |entry: &Entry| {
                 let written = lined_yaml::text(Some(&entry.value))?;
+                if is_token(written) && is_of_set_up(named) {
+                    return is_written.then(|| (entry.key.clone(), TOKEN.to_owned()));
+                }
                 let value = place.with_variables(written);
-                (is_plain(&value) && is_plain(written) == is_written).then(|| (entry.key.clone(), value))
+                (is_plain_input(&value) && is_plain_input(written) == is_written)
+                    .then(|| (entry.key.clone(), value))
             };
             inputs.iter().filter_map(of_entry).collect::<Vec<_>>()
         };
@@ -825,7 +1038,12 @@ impl Workflow<'_> {
             let written = lined_yaml::text(Some(&entry.value))?;
             place.matrix.iter().find(|(key, _)| written == value_of_matrix(key)).map(|(_, values)| values)
         };
-        let versions = |entry: &Entry| Some((entry.key.clone(), newest(of_entry(entry)?)?.to_owned()));
+        let versions = |entry: &Entry| {
+            let values = of_entry(entry)?;
+            let of_python = || supported_pythons(self.repository, values);
+            let values = if entry.key == "python-version" { of_python() } else { values.clone() };
+            Some((entry.key.clone(), newest(&values)?.to_owned()))
+        };
         let is_of_channels = |entry: &&Entry| {
             of_entry(entry).is_some_and(|values| values.iter().any(|value| is_channel(value)))
         };
@@ -864,10 +1082,15 @@ impl Workflow<'_> {
             })
         };
         let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name)).filter(is_gate);
-        let command = tool.and_then(|tool| with_inputs(tool, tool.actions.get(name)?, step.get("with")));
+        let with = step.get("with");
+        let commands = tool.and_then(|tool| match tool.actions.get(name)? {
+            command if command.contains('<') => Some(filled(command, with, &place.matrix)),
+            command => with_inputs(tool, command, with).map(|command| vec![command]),
+        });
         let Some(within) = place.checkouts.inside(&directory) else { return };
         let evidence = self.evidence(uses, 0);
-        contents.commands.extend(command.map(|command| self.command(command, within, place, evidence)));
+        let command = |command: &String| self.command(command, within.clone(), place, evidence.clone());
+        contents.commands.extend(commands.iter().flatten().map(command));
     }
 
     fn evidence(&self, node: &Node, below: usize) -> Evidence {
@@ -884,6 +1107,8 @@ impl Workflow<'_> {
         let mut place = place.clone();
         for (at, line) in logical_lines(script) {
             place.add(Caveat::NeedsOthers, goes_on_beside(&line));
+            place.toolchain = RustToolchain::of_line(&place.with_values(&line, ""), &place.matrix)
+                .unwrap_or(place.toolchain);
             let line = whole_line(without_reporter(&place.with_values(&line, directory)));
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What is indented stands in a condition or a loop.
@@ -898,7 +1123,11 @@ impl Workflow<'_> {
                     self.part_of_cmake(&line, &place, self.evidence(node, at), contents);
                     continue;
                 };
+                if !StepShell::of(place.shell).shares(&commands) {
+                    continue;
+                }
                 self.line(&commands, directory, &place, &self.evidence(node, at), contents);
+                place.add(Caveat::NeedsOthers, commands.iter().any(|command| hands_on(command)));
             }
         }
     }
@@ -915,7 +1144,7 @@ impl Workflow<'_> {
         let mut place = place.clone();
         place.add(Caveat::NeedsOthers, true);
         let command = part_of_cmake(line);
-        contents.commands.extend(command.map(|part| self.command(part, String::new(), &place, evidence)));
+        contents.commands.extend(command.map(|part| self.command(&part, String::new(), &place, evidence)));
     }
 
     /// Notes the commands of a line, and where the next one is run.
@@ -936,8 +1165,8 @@ impl Workflow<'_> {
             }
             let Some(inside) = place.checkouts.inside(directory) else { continue };
             // `time` only measures, and a run records by itself how long an action took.
-            let command = part.strip_prefix("time ").unwrap_or(part).trim_start().to_owned();
-            let is_known = makes_ready(&command) || recognise_line(&command).is_some();
+            let command = part.strip_prefix("time ").unwrap_or(part).trim_start();
+            let is_known = makes_ready(command) || recognise_line(command).is_some();
             contents.commands.push(self.command(command, inside, &place, evidence.clone()));
             place.add(Caveat::NeedsOthers, !is_known);
         }
@@ -945,17 +1174,21 @@ impl Workflow<'_> {
 
     fn command(
         &self,
-        command: String,
+        command: &str,
         directory: String,
         place: &JobPlace<'_>,
         evidence: Evidence,
     ) -> CiCommand {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut caveats = place.caveats.clone();
-        caveats.extend(asks_for_toolchain(&command).then_some(Caveat::SecondChoice));
+        caveats.extend(asks_for_toolchain(command).then_some(Caveat::SecondChoice));
+        // A variable says more than what the job has made the default.
+        let of_variable = place.variables.iter().find(|(name, _)| *name == "RUSTUP_TOOLCHAIN");
+        let of_variable = of_variable.map(|(_, value)| RustToolchain::Named(vec![(*value).to_owned()]));
         CiCommand {
+            command: without_result_files(self.repository, &directory, command),
             caveats,
-            command,
+            toolchain: of_variable.unwrap_or_else(|| place.toolchain.clone()),
             directory,
             job: place.id(self.path),
             machine: place.machine,
@@ -1066,9 +1299,62 @@ fn with_shell_variables(line: &str, variables: &[(&str, &str)]) -> String {
     variables.iter().filter(|(_, value)| is_plain(value)).fold(line.to_owned(), put_in)
 }
 
+/// Returns those of the versions of Python that the repository says it supports, or all where it says of none of them: a matrix may
+/// have one that is not released yet.
+fn supported_pythons<'v>(repository: &Repository, values: &[&'v str]) -> Vec<&'v str> {
+    let texts =
+        ["pyproject.toml", "setup.cfg", "setup.py"].into_iter().filter_map(|file| repository.text(file));
+    let sign = "Programming Language :: Python :: ";
+    let of_line =
+        |rest: &'_ str| rest.split(|c: char| !(c.is_ascii_digit() || c == '.')).next().map(str::to_owned);
+    let said: BTreeSet<String> =
+        texts.flat_map(|text| text.split(sign).skip(1)).filter_map(of_line).collect();
+    let known: Vec<&str> = values.iter().copied().filter(|value| said.contains(*value)).collect();
+    if known.is_empty() { values.to_vec() } else { known }
+}
+
+/// Returns the steps of a job, also those that it runs at the same time.
+fn steps(job: &Node) -> Vec<&Node> {
+    let with_inner = |step| match lined_yaml::items(Node::get(step, "parallel")) {
+        [] => vec![step],
+        inner => inner.iter().collect(),
+    };
+    lined_yaml::items(job.get("steps")).iter().flat_map(with_inner).collect()
+}
+
+/// The token of a job, as a workflow of ours writes it: there it may only read, which is all that is asked for to set something up.
+const TOKEN: &str = "${{ github.token }}";
+
+/// Tells whether an input is the token of the job, which every job has.
+fn is_token(input: &str) -> bool {
+    let plain: String = input.chars().filter(|c| !c.is_whitespace()).collect();
+    matches!(plain.as_str(), "${{github.token}}" | "${{secrets.GITHUB_TOKEN}}")
+}
+
+/// Tells whether an action sets something up, by its name. Others may be given a token to write with it.
+pub(super) fn is_of_set_up(name: &str) -> bool {
+    let name = up_to(name, &['@']);
+    after_last(name, &['/']).split('-').any(|word| word == "setup")
+}
+
 /// Tells whether an action calls the command that it is given, again where that fails.
 fn repeats(action: &str) -> bool {
     matches!(action, "nick-fields/retry" | "nick-invision/retry" | "Wandalen/wretry.action")
+}
+
+/// Returns the commands that an action stands for whose inputs have places in it, `<command:check>`: one for each value of a matrix that
+/// these name; none where only the job knows what they say.
+fn filled(command: &str, with: Option<&Node>, matrix: &Matrix<'_>) -> Vec<String> {
+    let text = with_places(command, |input| lined_yaml::text(with.and_then(|with| with.get(input))));
+    let named = matrix.iter().find(|(key, _)| text.contains(&value_of_matrix(key)));
+    let texts = match named {
+        Some((key, values)) => {
+            values.iter().map(|value| text.replace(&value_of_matrix(key), value)).collect::<Vec<_>>()
+        }
+        None => vec![text],
+    };
+    let is_one = |text: &String| understood_commands(text).is_some_and(|commands| commands.len() == 1);
+    texts.into_iter().filter(is_one).collect()
 }
 
 /// Returns the command that an action stands for, with the arguments and inputs that the step gives it in the place of its own
@@ -1121,6 +1407,15 @@ fn written_directory(node: Option<&Node>) -> Option<&str> {
     lined_yaml::text(node?.get("working-directory"))
 }
 
+/// Returns what a workflow or a job says of all of its scripts.
+fn defaults(node: &Node) -> Option<&Node> {
+    node.get("defaults")?.get("run")
+}
+
+fn written_shell(node: Option<&Node>) -> Option<&str> {
+    lined_yaml::text(node?.get("shell"))
+}
+
 /// Tells whether the steps behind this one see something else than what was checked out: what a command has changed, or what the
 /// action has done that the repository itself is.
 fn is_altering(step: &Node) -> bool {
@@ -1169,6 +1464,36 @@ fn prepares_machine(step: &Node) -> bool {
             .any(|file| line.contains(file))
             || matches!(first_word(line), "curl" | "wget")
     })
+}
+
+/// Tells whether what stands behind a step may need what that has fetched from another job, or handed on.
+fn needs_others_behind(step: &Node) -> bool {
+    let fetches = lined_yaml::text(step.get("uses")).is_some_and(|uses| {
+        ["actions/download-artifact@", "dawidd6/action-download-artifact@"]
+            .iter()
+            .any(|action| uses.starts_with(action))
+    });
+    let script = lined_yaml::text(step.get("run")).map(logical_lines);
+    let mut lines = script.iter().flatten();
+    fetches || lines.any(|(_, line)| line.split("&&").any(|command| hands_on(command.trim())))
+}
+
+/// Tells whether a command puts what it has built where other builds of the machine find it.
+fn hands_on(command: &str) -> bool {
+    let words = words(command);
+    match words.as_slice() {
+        ["npm" | "yarn" | "pnpm" | "bun", "link", ..] => true,
+        ["mvn" | "./mvnw" | "mvnw", rest @ ..] => rest.contains(&"install"),
+        ["gradle" | "./gradlew" | "gradlew", rest @ ..] => {
+            rest.iter().any(|task| after_last(task, &[':']) == "publishToMavenLocal")
+        }
+        _ => false,
+    }
+}
+
+/// Tells whether a command names a place that only the machine of its job has.
+fn is_of_one_machine(command: &str) -> bool {
+    ["/opt/hostedtoolcache/", "/home/runner/", "/Users/runner/"].iter().any(|place| command.contains(place))
 }
 
 /// Tells whether a step calls an action that sets something up.

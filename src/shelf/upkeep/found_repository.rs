@@ -10,12 +10,24 @@ use crate::tools::Purpose;
 pub struct Repository {
     // Sorted, because the first of several files counts, and must be the same one each time.
     files: BTreeMap<String, String>,
+    default_branch: Option<String>,
 }
 
 impl Repository {
     /// Makes it from paths, with `/` between their parts, and texts.
     pub fn new(files: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self { files: files.into_iter().collect() }
+        Self { files: files.into_iter().collect(), default_branch: None }
+    }
+
+    /// Says which branch a clone of it checks out, as far as that is known.
+    #[must_use]
+    pub fn with_default_branch(self, default_branch: Option<String>) -> Self {
+        Self { default_branch, ..self }
+    }
+
+    /// Returns the branch that a clone of it checks out, as far as that is known.
+    pub fn default_branch(&self) -> Option<&str> {
+        self.default_branch.as_deref()
     }
 
     /// Returns the text of a file.
@@ -51,7 +63,8 @@ impl Repository {
             let path = path.strip_prefix(directory)?.strip_prefix('/')?;
             Some((path.to_owned(), text.clone()))
         };
-        Self { files: self.files.iter().filter_map(inner).collect() }
+        let files = self.files.iter().filter_map(inner).collect();
+        Self { files, default_branch: self.default_branch.clone() }
     }
 }
 

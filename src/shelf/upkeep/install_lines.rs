@@ -1,7 +1,7 @@
 //! The lines of a job that make it ready for others: they install what a repository depends on.
 
 use super::script_lines::without_assignments;
-use crate::base::text::first_word;
+use crate::base::text::{after_last, first_word};
 
 /// What installs what a repository depends on, by how the command begins.
 const INSTALLS: [&str; 41] = [
@@ -63,7 +63,11 @@ pub(super) fn is_install(command: &str) -> bool {
         matches!(*name, "deps" | "install" | "setup" | "install-dev" | "dev-install" | "bootstrap")
     });
     // `yarn` alone is `yarn install`.
-    command == "yarn" || by_task || is_of_system(command) || INSTALLS.iter().any(begins)
+    command == "yarn"
+        || by_task
+        || is_of_system(command)
+        || fetches_browsers(command)
+        || INSTALLS.iter().any(begins)
 }
 
 /// Programs that install packages of the system.
@@ -97,6 +101,74 @@ fn as_user(command: &str) -> &str {
     without_assignments(rest)
 }
 
+/// Options by which managers of Node hold to the lock file.
+const FROZEN: [&str; 2] = ["--immutable", "--frozen-lockfile"];
+
+/// Tells whether an install of packages of Node holds to the lock file.
+pub(super) fn is_frozen(command: &str) -> bool {
+    command == "npm ci" || command.split(' ').any(|word| FROZEN.contains(&word))
+}
+
+/// Tells whether two lines are the plain install of one manager of Node, `yarn` and `yarn install --immutable`.
+pub(super) fn is_same_install(one: &str, other: &str) -> bool {
+    manager_of_install(one).is_some_and(|manager| manager_of_install(other) == Some(manager))
+}
+
+/// Returns the manager whose plain install a line is.
+fn manager_of_install(command: &str) -> Option<&str> {
+    let mut words = command.split(' ').filter(|word| !FROZEN.contains(word));
+    let manager = words.next()?;
+    let is_install = match (manager, words.next()) {
+        ("yarn", None) | ("npm", Some("ci")) => true,
+        ("npm" | "pnpm" | "yarn" | "bun", Some(word)) => matches!(word, "install" | "i"),
+        (_, _) => false,
+    };
+    (is_install && words.next().is_none()).then_some(manager)
+}
+
+/// What starts a program of a package.
+const CALLERS: [&[&str]; 14] = [
+    &["npx", "--yes"],
+    &["npx", "--no-install"],
+    &["npx"],
+    &["npm", "exec", "--"],
+    &["npm", "exec"],
+    &["pnpm", "exec"],
+    &["pnpm"],
+    &["yarn", "run"],
+    &["yarn"],
+    &["bunx"],
+    &["python", "-m"],
+    &["uv", "run"],
+    &["poetry", "run"],
+    &[],
+];
+
+/// Tells whether a line fetches the browsers of tests, which no list of packages brings.
+pub(super) fn fetches_browsers(command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_call = |words: &[&str]| match words {
+        ["playwright", "install" | "install-deps", ..]
+        | ["cypress" | "@puppeteer/browsers", "install", ..]
+        | ["puppeteer", "browsers", "install", ..] => true,
+        // The script by which a package fetches them, where managers run none by themselves.
+        ["node", path] => is_install_of_package(path),
+        _ => false,
+    };
+    CALLERS.iter().any(|caller| words.strip_prefix(*caller).is_some_and(is_call))
+}
+
+/// Tells whether a path is that of a script `install` in an installed package.
+fn is_install_of_package(path: &str) -> bool {
+    let name = after_last(path, &['/']);
+    path.trim_start_matches("./").starts_with("node_modules/") && name.starts_with("install.")
+}
+
+/// Tells whether a line installs what comes beside the packages that a project depends on: those of the system, and browsers.
+pub(super) fn is_beside_packages(command: &str) -> bool {
+    is_of_system(command) || fetches_browsers(command)
+}
+
 /// Tells whether a command leaves nothing behind that another one needs, or only what every machine has: of a line with several, the
 /// rest stands by itself.
 pub(super) fn makes_ready(command: &str) -> bool {
@@ -122,6 +194,44 @@ mod tests {
             ("make install", false, false),
         ] {
             assert_eq!((is_of_system(command), is_of_root(command)), (is_about, is_root), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_plain_install_is_the_same_however_it_is_written() {
+        for (one, other, is_same) in [
+            ("yarn", "yarn install --immutable", true),
+            ("yarn --frozen-lockfile", "yarn install", true),
+            ("npm install", "npm ci", true),
+            ("pnpm i", "pnpm install --frozen-lockfile", true),
+            ("npm install", "yarn install", false),
+            ("npm install", "npm install -g x", false),
+            ("npm ci", "npm ci --ignore-scripts", false),
+            ("pip install", "pip install", false),
+        ] {
+            assert_eq!(is_same_install(one, other), is_same, "{one} and {other}");
+        }
+        assert!(is_frozen("npm ci") && is_frozen("yarn --immutable") && !is_frozen("yarn"));
+    }
+
+    #[test]
+    fn browsers_are_fetched_behind_whatever_starts_a_package() {
+        for line in [
+            "npx playwright install --with-deps chromium",
+            "pnpm exec playwright install",
+            "yarn playwright install-deps",
+            "python -m playwright install",
+            "uv run playwright install firefox",
+            "playwright install",
+            "npx cypress install",
+            "npx puppeteer browsers install chrome",
+            "npx @puppeteer/browsers install chrome@stable",
+            "node node_modules/puppeteer/install.mjs",
+        ] {
+            assert!(fetches_browsers(line) && is_install(line), "{line}");
+        }
+        for line in ["npx playwright test", "pnpm install", "node scripts/install.js", "cypress run", ""] {
+            assert!(!fetches_browsers(line), "{line}");
         }
     }
 }

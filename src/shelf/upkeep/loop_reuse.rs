@@ -144,7 +144,7 @@ mod tests {
             directory: String::new(),
             evidence,
         };
-        Check { name: "check".to_owned(), finding, fix: None }
+        Check { name: "check".to_owned(), finding, fix: None, needs_build: false }
     }
 
     fn text(commands: &[&str], files: &[&str]) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Finds out how a repository checks itself: from its own tasks, what its CI runs, and the tests of its toolchain. It knows
 //! no file system; whoever asks gives it the texts.
 
+mod allowed_failures;
 mod altered_checkout;
 mod checkouts;
 mod chosen_commands;
@@ -12,7 +13,10 @@ mod job_services;
 mod lined_yaml;
 mod loop_reuse;
 mod loop_text;
+mod named_environments;
 mod offers;
+mod result_files;
+mod rust_toolchain;
 mod script_lines;
 mod setup;
 mod task_texts;

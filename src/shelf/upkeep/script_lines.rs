@@ -1,6 +1,44 @@
 //! The lines of a script in a workflow: which of them can stand by themselves, and which commands they join.
 
-use crate::base::text::first_word;
+use crate::base::text::{after_last, first_word};
+use crate::tools::recognise_line;
+
+/// What reads the script of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepShell {
+    /// One whose words a loop's shell reads the same way.
+    Posix,
+    /// One that calls programs as others do, and has a language of its own.
+    PowerShell,
+    /// Python, `cmd` or whatever a step names.
+    Other,
+}
+
+impl StepShell {
+    /// Reads what a step names, `bash -eo pipefail {0}`; without a name it is the shell of the machine.
+    pub(super) fn of(shell: Option<&str>) -> Self {
+        let Some(shell) = shell else { return Self::Posix };
+        // One program may start another: `nix develop --command bash -e {0}`.
+        let has =
+            |names: &[&str]| shell.split_whitespace().any(|word| names.contains(&after_last(word, &['/'])));
+        match () {
+            () if has(&["bash", "sh", "dash", "zsh"]) => Self::Posix,
+            () if has(&["pwsh", "powershell"]) => Self::PowerShell,
+            () => Self::Other,
+        }
+    }
+
+    /// Tells whether a line of its script says the same to the shell of a loop: one of PowerShell does where it only calls programs that
+    /// are known.
+    pub(super) fn shares(self, commands: &[&str]) -> bool {
+        let is_call = |command: &&str| command.starts_with("cd ") || recognise_line(command).is_some();
+        match self {
+            Self::Posix => true,
+            Self::PowerShell => commands.iter().all(is_call),
+            Self::Other => false,
+        }
+    }
+}
 
 /// Joins the lines of a script that go on in the next one, each with its number from 0.
 pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
@@ -62,6 +100,24 @@ fn is_understood(line: &str, bare: &str) -> bool {
         && !line.chars().any(char::is_control)
 }
 
+/// Returns the words of a command as they are written, with their quotes; nothing where a quote is not closed.
+pub(super) fn raw_words(command: &str) -> Option<Vec<&str>> {
+    let bare = without_quoted(command)?;
+    let mut found = Vec::new();
+    let mut start = None;
+    for (at, byte) in bare.bytes().enumerate().chain(std::iter::once((command.len(), b' '))) {
+        match (start, byte == b' ') {
+            (None, false) => start = Some(at),
+            (Some(from), true) => {
+                found.push(&command[from..at]);
+                start = None;
+            }
+            (None, true) | (Some(_), false) => {}
+        }
+    }
+    Some(found)
+}
+
 /// Returns a line in which each byte between quotes is an `x`; nothing where a quote is not closed.
 fn without_quoted(line: &str) -> Option<String> {
     let (mut bare, mut open) = (String::new(), None);
@@ -89,6 +145,11 @@ pub(super) fn is_plain(value: &str) -> bool {
         && !value.chars().any(char::is_control)
 }
 
+/// Tells whether an input of an action holds nothing that is computed; it may be a list, a line each.
+pub(super) fn is_plain_input(value: &str) -> bool {
+    value.lines().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +164,21 @@ mod tests {
             ("A= make", "make"),
         ] {
             assert_eq!(without_assignments(command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_line_counts_that_every_shell_reads_the_same_way() {
+        for (shell, command, expected) in [
+            (None, "./check", true),
+            (Some("bash -eo pipefail -l {0}"), "./check", true),
+            (Some("nix develop --command bash {0}"), "./check", true),
+            (Some("pwsh"), "dotnet test", true),
+            (Some("pwsh"), "./check.ps1", false),
+            (Some("python"), "dotnet test", false),
+            (Some("cmd"), "dotnet test", false),
+        ] {
+            assert_eq!(StepShell::of(shell).shares(&[command]), expected, "{shell:?} and {command}");
         }
     }
 

@@ -3,11 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use super::chosen_commands::Plan;
-use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, words};
+use super::chosen_commands::{Check, Plan};
+use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, is_of_set_up, words};
 use super::found_repository::{Finding, Repository, declared};
-use super::install_lines::{installs_of_system, is_install, is_of_root, is_of_system};
+use super::install_lines::{
+    fetches_browsers, installs_of_system, is_beside_packages, is_frozen, is_install, is_of_root,
+    is_of_system, is_same_install,
+};
 use super::job_services::{JobContainer, JobServices};
+use super::rust_toolchain::{component, is_channel, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
 use super::tasks::package_manager;
@@ -45,6 +49,21 @@ pub(super) enum SetUp {
     },
     /// Runs a command.
     Run(String),
+}
+
+impl SetUpStep {
+    /// Tells whether this step leaves nothing to do for another one.
+    fn stands_for(&self, other: &Self) -> bool {
+        match (&self.does, &other.does) {
+            // A language has one version in a job: the last that is set up would be that of all checks. The action of Ruby
+            // installs what each directory depends on.
+            (SetUp::Action { action, .. }, SetUp::Action { action: of_other, with }) => {
+                action == of_other
+                    && (self == other || !with.iter().any(|(key, _)| *key == "working-directory"))
+            }
+            (_, _) => self == other,
+        }
+    }
 }
 
 /// An action by its commit. A tag can be moved to other code.
@@ -114,15 +133,23 @@ const LANGUAGES: [(&str, SetLanguageUp); 16] = [
     ("python", python),
 ];
 
-/// Actions that set up a language whose programs a task of another one may call.
-static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 7] = [
+/// Actions that set up a language, or a manager of packages, whose programs a task of another one may call.
+static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 14] = [
     (&GO, go),
     (&JAVA, java),
+    (&DOTNET, dotnet),
+    (&RUBY, ruby),
+    (&PHP, php),
+    (&TERRAFORM, terraform),
+    (&DART, dart),
+    (&ZIG, zig),
+    // Before Node, whose action may ask it for the place of its cache.
+    (&PNPM, |place| vec![place.pnpm()]),
     (&NODE, node),
     (&BUN, |_| vec![action(&BUN, Vec::new())]),
     (&DENO, deno),
     (&PYTHON, python),
-    (&TERRAFORM, terraform),
+    (&UV, |_| vec![action(&UV, Vec::new())]),
 ];
 
 fn is_action(step: &SetUp, pinned: &PinnedAction) -> bool {
@@ -204,7 +231,7 @@ pub(super) fn steps(
             };
             let is_before_checkout = is_contained && place.is_before_checkout(&does);
             let step = SetUpStep { does, is_before_checkout, directory };
-            if !steps.contains(&step) {
+            if !steps.iter().any(|known| known.stands_for(&step)) {
                 steps.push(step);
             }
         }
@@ -252,11 +279,15 @@ impl SetUpPlace<'_> {
         steps.extend(self.local_actions());
         steps.extend(self.actions_of_others(called));
         let of_ci = self.installs_of_ci(&languages);
-        // Packages of the system come beside what a project depends on; any other line of the job stands for the lock files.
-        let is_all = of_ci.iter().any(|command| !is_of_system(command));
+        // Packages of the system and browsers come beside what a project depends on; any other line of the job, also a script of
+        // its own, stands for the lock files.
+        let is_all = !of_ci.iter().all(|command| is_beside_packages(command));
         let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
+        // A package fetches its browsers when it is installed itself.
+        let is_early = |command: &String| is_all || !fetches_browsers(command);
+        let (early, late): (Vec<String>, Vec<String>) = of_ci.into_iter().partition(is_early);
         // What such a line calls itself comes before it: `task setup` needs the program.
-        for command in of_ci.into_iter().chain(of_files) {
+        for command in early.into_iter().chain(of_files).chain(late) {
             let program = up_to(&command, &[' ']);
             let is_lacking = LACKING_PROGRAMS.contains(&program) && !self.brought(&steps, program);
             steps.extend(self.install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
@@ -264,11 +295,12 @@ impl SetUpPlace<'_> {
             steps.extend(manager);
             self.add_install(&mut steps, &command);
         }
-        for command in targets_of_rust(called).chain(self.tools_of_actions()) {
+        for command in targets_of_rust(called).chain(self.tools_of_actions(called)) {
             if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
                 steps.push(SetUp::Run(command));
             }
         }
+        steps.extend(self.toolchains_of_commands(called, &steps).into_iter().map(SetUp::Run));
         steps.extend(self.list_of_pytest(called, &steps).map(SetUp::Run));
         // After all others, because a tool that one of them brings along is not installed again.
         let of_hooks: Vec<&str> = self.tools_of_hooks(called).collect();
@@ -346,9 +378,10 @@ impl SetUpPlace<'_> {
     fn actions_of_others(&self, called: &[&Finding]) -> Vec<SetUp> {
         let is_known = |name: &str| KNOWN_ACTIONS.iter().any(|known| known.name == name);
         let is_set_up = |action: &&CiAction| {
-            let name = after_last(&action.name, &['/']);
-            let is_named = name.split('-').any(|word| word == "setup");
-            is_named && action.is_whole && !is_known(&action.name) && !action.version.is_empty()
+            is_of_set_up(&action.name)
+                && action.is_whole
+                && !is_known(&action.name)
+                && !action.version.is_empty()
         };
         let known: Vec<&CiAction> = self.contents.actions.iter().filter(is_set_up).collect();
         let mut found: Vec<&CiAction> = Vec::new();
@@ -370,14 +403,23 @@ impl SetUpPlace<'_> {
         found.into_iter().map(copied).collect()
     }
 
+    /// Returns the jobs that alone make one of these checks. Others make what is made elsewhere as well, with an old toolchain for
+    /// example, which no check of a loop is made with.
+    fn jobs_of_one_check(&self, called: &[&Finding]) -> BTreeSet<&str> {
+        let of_each = called.iter().map(|check| jobs(self.contents, &[check]));
+        of_each.filter(|jobs| jobs.len() == 1).flatten().collect()
+    }
+
     /// Returns what installs the tools and toolchains of Rust that an action installs in the jobs of these commands.
-    fn tools_of_actions(&self) -> Vec<String> {
+    fn tools_of_actions(&self, called: &[&Finding]) -> Vec<String> {
         let jobs = &self.jobs;
+        let of_one_check = self.jobs_of_one_check(called);
         let mut found = Vec::new();
         for action in self.contents.actions.iter().filter(|action| jobs.contains(action.job.as_str())) {
             let input =
                 |name: &str| action.with.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-            let words = |value: &str| value.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>();
+            let words =
+                |value: &str| value.split([',', '\n']).map(|word| word.trim().to_owned()).collect::<Vec<_>>();
             // An input may hold anything, and these words become part of a command of the workflow.
             let is_plain = |word: &String| {
                 !word.is_empty()
@@ -391,17 +433,11 @@ impl SetUpPlace<'_> {
                     let crates = names.filter(|name| is_plain(name) && name.starts_with("cargo-"));
                     found.extend(crates.map(|name| format!("cargo install {name} --locked")));
                 }
-                "dtolnay/rust-toolchain" => {
-                    let components = input("components").into_iter().flat_map(words).filter(is_plain);
-                    let components: Vec<String> =
-                        components.map(|word| format!(" --component {word}")).collect();
-                    let components = components.concat();
+                "dtolnay/rust-toolchain" if of_one_check.contains(action.job.as_str()) => {
                     let toolchain = input("toolchain").map(str::to_owned);
                     // Runners of GitHub come with `stable` and its usual components.
                     let other = toolchain.filter(|name| name != "stable" && is_plain(name));
-                    found.extend(other.map(|name| {
-                        format!("rustup toolchain install {name} --profile minimal{components}")
-                    }));
+                    found.extend(other.map(|name| self.install_of_toolchain(&name, called, &[])));
                 }
                 _ => {}
             }
@@ -409,7 +445,7 @@ impl SetUpPlace<'_> {
         if let Some(name) = self.only_toolchain() {
             let install = format!("rustup toolchain install {name} --profile minimal");
             if !found.iter().any(|command| command.starts_with(&install)) {
-                found.push(format!("{install} --component clippy --component rustfmt"));
+                found.push(self.install_of_toolchain(name, called, &["clippy", "rustfmt"]));
             }
             found.push(format!("rustup default {name}"));
         }
@@ -421,22 +457,56 @@ impl SetUpPlace<'_> {
         if self.version_file(&["rust-toolchain.toml", "rust-toolchain"]).is_some() {
             return None;
         }
-        let is_channel = |name: &str| {
-            name.starts_with(|c: char| c.is_ascii_digit())
-                || matches!(name, "stable" | "beta")
-                || name.starts_with("nightly")
-        };
         let of_job = |job: &&str| {
             let mut actions = self.contents.actions.iter().filter(|action| action.job == **job);
             let action = actions.find(|action| action.name == "dtolnay/rust-toolchain")?;
-            let said = action.inputs().find(|(key, _)| key == "toolchain");
-            let name = said.map_or(action.version.as_str(), |(_, value)| value);
-            // A commit has forty digits, and says nothing.
-            (is_channel(name) && name.len() < 40).then_some(name)
+            toolchain_of(action)
         };
         let mut names = self.jobs.iter().map(of_job);
         let first = names.next()??;
         (first != "stable" && names.all(|name| name == Some(first))).then_some(first)
+    }
+
+    /// Returns what installs a toolchain of Rust with the components that jobs have in it, and that commands need which name it.
+    fn install_of_toolchain(&self, name: &str, called: &[&Finding], usual: &[&str]) -> String {
+        let is_of_it = |action: &&CiAction| {
+            action.name == "dtolnay/rust-toolchain"
+                && self.jobs.contains(action.job.as_str())
+                && toolchain_of(action) == Some(name)
+        };
+        let of_jobs = self.contents.actions.iter().filter(is_of_it).flat_map(|action| &action.with);
+        let of_jobs = of_jobs.filter(|(key, _)| key == "components");
+        let of_jobs = of_jobs.flat_map(|(_, value)| value.split([',', ' ', '\n']));
+        let of_commands = called.iter().filter_map(|check| named_by(&words(&check.command)));
+        let of_commands = of_commands.filter(|(of_command, _)| of_command == name);
+        let of_commands = of_commands.filter_map(|(_, subcommand)| component(&subcommand));
+        let mut components: Vec<&str> = Vec::new();
+        for word in usual.iter().copied().chain(of_jobs).chain(of_commands) {
+            // An input may hold anything, and these words become part of a command of the workflow.
+            let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+            if is_plain && !word.is_empty() && !components.contains(&word) {
+                components.push(word);
+            }
+        }
+        let components = components.iter().flat_map(|word| [" --component ", word]).collect::<String>();
+        format!("rustup toolchain install {name} --profile minimal{components}")
+    }
+
+    /// Returns what installs the toolchains of Rust that commands name and that nothing so far installs.
+    fn toolchains_of_commands(&self, called: &[&Finding], steps: &[SetUp]) -> Vec<String> {
+        let is_installed = |name: &str| {
+            let installs = |command: &str| {
+                command.starts_with("rustup ") && command.split_whitespace().any(|word| word == name)
+            };
+            steps.iter().any(|step| matches!(step, SetUp::Run(command) if installs(command)))
+        };
+        let names: BTreeSet<String> = called
+            .iter()
+            .filter_map(|check| named_by(&words(&check.command)))
+            .map(|(name, _)| name)
+            .collect();
+        let lacking = names.iter().filter(|name| *name != "stable" && !is_installed(name));
+        lacking.map(|name| self.install_of_toolchain(name, called, &[])).collect()
     }
 
     /// Returns what installs the programs that hooks of pre-commit take from the machine: most hooks bring their own.
@@ -499,10 +569,20 @@ impl SetUpPlace<'_> {
         let mut found: Vec<String> = Vec::new();
         for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
             let is_here = command.directory == self.directory && self.is_meant(command);
+            let same = found.iter_mut().find(|known| is_same_install(known, &command.command));
+            if let Some(known) = same.filter(|_| is_here) {
+                // One of them holds to the lock file.
+                if is_frozen(&command.command) {
+                    known.clone_from(&command.command);
+                }
+                continue;
+            }
             let is_new = !found.contains(&command.command);
+            let is_for_all = !changes_toolchain(&command.command)
+                || jobs.iter().all(|job| self.calls(job, &command.command));
             let installs = is_install(&command.command) && !installs_archive(&command.command)
                 || self.is_own_set_up(&command.command);
-            if is_here && is_new && installs {
+            if is_here && is_new && is_for_all && installs {
                 let is_exact = |command: &str| command.starts_with("uv sync");
                 // It removes what it does not name itself: what another job needs.
                 let keeps = is_exact(&command.command) && found.iter().any(|known| is_exact(known));
@@ -533,6 +613,11 @@ impl SetUpPlace<'_> {
         let is_meant = |line: &&CiCommand| line.command == *command && self.jobs.contains(line.job.as_str());
         is_of_system(command)
             && self.contents.commands.iter().find(is_meant).is_some_and(|line| line.is_before_checkout)
+    }
+
+    /// Tells whether a job has this line.
+    fn calls(&self, job: &str, command: &str) -> bool {
+        self.contents.commands.iter().any(|other| other.job == job && other.command == command)
     }
 
     /// Tells whether a command is a script of the repository that makes the machine ready, by its name.
@@ -873,6 +958,16 @@ impl SetUpPlace<'_> {
         (!lines.is_empty()).then(|| lines.into_iter().collect::<Vec<_>>().join("\n"))
     }
 
+    /// Returns the first list of versions that a job of these checks gives an action, a line each; nothing where none gives more than one.
+    fn list_of_ci(&self, action: &str, input: &str) -> Option<String> {
+        let is_near = |known: &&CiAction| known.name == action && self.jobs.contains(known.job.as_str());
+        let values = self.contents.actions.iter().filter(is_near).flat_map(|known| &known.with);
+        let lists = values.filter(|(key, _)| key == input).map(|(_, value)| {
+            value.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>()
+        });
+        lists.into_iter().find(|lines| lines.len() > 1).map(|lines| lines.join("\n"))
+    }
+
     /// Returns the file of a version that the repository's own workflows give an action.
     fn version_file_of_ci(&self, action: &str, input: &'static str) -> Option<(&'static str, String)> {
         let file = self.of_ci(action, input)?;
@@ -912,9 +1007,9 @@ const LOCKS: [&str; 6] =
     ["pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb", "package-lock.json", "npm-shrinkwrap.json"];
 
 /// What cargo does by itself, and what comes with the toolchain of a runner.
-const OF_CARGO: [&str; 16] = [
-    "bench", "build", "check", "clean", "clippy", "doc", "fetch", "fix", "fmt", "metadata", "package", "run",
-    "test", "tree", "update", "vendor",
+const OF_CARGO: [&str; 17] = [
+    "bench", "build", "check", "clean", "clippy", "doc", "fetch", "fix", "fmt", "metadata", "miri",
+    "package", "run", "test", "tree", "update", "vendor",
 ];
 
 /// Programs that start others or are installed in a way of their own, and what installs them on a runner.
@@ -940,6 +1035,17 @@ const TOOLS_OF_HOOKS: [(&str, &str); 3] = [
 
 /// Programs that a runner lacks and that install what others need, or run a task that does.
 const LACKING_PROGRAMS: [&str; 6] = ["just", "task", "mise", "poetry", "pdm", "pipenv"];
+
+/// Returns the toolchain that a step of Rust's action asks for.
+fn toolchain_of(action: &CiAction) -> Option<&str> {
+    let said = action.inputs().find(|(key, _)| key == "toolchain");
+    Some(said.map_or(action.version.as_str(), |(_, value)| value)).filter(|name| is_channel(name))
+}
+
+/// Tells whether a line makes another toolchain of Rust the one of its whole job.
+fn changes_toolchain(command: &str) -> bool {
+    ["rustup default ", "rustup override set "].iter().any(|begin| command.starts_with(begin))
+}
 
 /// Tells whether a line of a job is this command: tasks are called in several ways.
 fn is_call(line: &str, command: &str) -> bool {
@@ -986,10 +1092,10 @@ pub(super) fn without_image(steps: &mut Vec<SetUpStep>, contents: &CiContents, c
 /// all of them agree.
 pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, String)> {
     let mut found: Vec<&(String, String)> = Vec::new();
+    let is_call =
+        |line: &CiCommand, check: &Check| !line.has(Caveat::SecondChoice) && is_line_of(line, &check.finding);
     for check in &plan.checks {
-        let is_check =
-            |line: &&CiCommand| !line.has(Caveat::SecondChoice) && is_line_of(line, &check.finding);
-        let mut lines = contents.commands.iter().filter(is_check);
+        let mut lines = contents.commands.iter().filter(|line| is_call(line, check));
         let Some(first) = lines.next() else { continue };
         let others: Vec<&CiCommand> = lines.collect();
         let is_everywhere = |one: &&(String, String)| {
@@ -999,7 +1105,15 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
         };
         found.extend(first.variables.iter().filter(is_everywhere));
     }
-    let is_agreed = |one: &&(String, String)| found.iter().all(|other| other.0 != one.0 || other.1 == one.1);
+    // What one check can do without, another one that says nothing of it may need: the browser of its tests.
+    let of_all = |one: &(String, String)| {
+        let is_of_any = |line: &&CiCommand| plan.checks.iter().any(|check| is_call(line, check));
+        let mut lines = contents.commands.iter().filter(is_of_any);
+        lines.all(|line| value_of(&line.variables, &one.0) == Some(&one.1))
+    };
+    let is_agreed = |one: &&(String, String)| {
+        found.iter().all(|other| other.0 != one.0 || other.1 == one.1) && (!leaves_out(&one.0) || of_all(one))
+    };
     // What steers a tool stands before its command, also where no job runs the loop. What is for a check alone would change what is
     // installed for it, or is about how a log looks.
     let is_steering =
@@ -1020,6 +1134,11 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
         }
     }
     agreed
+}
+
+/// Tells whether a variable says by its name that something is left out, `PUPPETEER_SKIP_DOWNLOAD`.
+fn leaves_out(name: &str) -> bool {
+    ["SKIP", "_NO_", "DISABLE"].iter().any(|sign| name.contains(sign))
 }
 
 fn value_of<'v>(variables: &'v [(String, String)], name: &str) -> Option<&'v String> {
@@ -1090,25 +1209,26 @@ fn java(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         place.of_ci("actions/setup-java", "distribution").unwrap_or_else(|| "temurin".to_owned());
     let of_ci = place.version_file_of_ci(JAVA.name, "java-version-file");
     let file = place.version_file(&[".java-version", ".tool-versions", ".sdkmanrc"]);
-    let version = match of_ci.or(file.map(|file| ("java-version-file", file))) {
-        Some(version) => version,
-        None => (
-            "java-version",
-            place.of_ci("actions/setup-java", "java-version").unwrap_or_else(|| "21".to_owned()),
-        ),
+    let one = || place.of_ci(JAVA.name, "java-version");
+    // Of a list, the action makes the last one the default, and builds may ask for each of them.
+    let listed = || {
+        let list = place.list_of_ci(JAVA.name, "java-version")?;
+        let newest = one().filter(|one| !list.lines().any(|line| line == one));
+        Some(newest.map_or_else(|| list.clone(), |newest| format!("{list}\n{newest}")))
     };
+    let named = of_ci.or(file.map(|file| ("java-version-file", file)));
+    let version =
+        named.unwrap_or_else(|| ("java-version", listed().or_else(one).unwrap_or_else(|| "21".to_owned())));
     vec![action(&JAVA, vec![("distribution", distribution), version])]
 }
 
 fn dotnet(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let with = match place.version_file(&["global.json"]) {
-        Some(file) => ("global-json-file", file),
-        None => (
-            "dotnet-version",
-            place.all_of_ci("actions/setup-dotnet", "dotnet-version").unwrap_or_else(|| "10.0.x".to_owned()),
-        ),
-    };
-    vec![action(&DOTNET, vec![with])]
+    let file = place.version_file(&["global.json"]).map(|file| ("global-json-file", file));
+    let listed = place.all_of_ci(DOTNET.name, "dotnet-version");
+    // The file names the SDK that builds; tests for older frameworks need the others that the jobs list.
+    let usual = || file.is_none().then(|| "10.0.x".to_owned());
+    let versions = listed.or_else(usual).map(|versions| ("dotnet-version", versions));
+    vec![action(&DOTNET, file.clone().into_iter().chain(versions).collect())]
 }
 
 fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
@@ -1132,7 +1252,8 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 
 fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let version = place.of_ci("shivammathur/setup-php", "php-version").unwrap_or_else(|| "8.4".to_owned());
-    let extensions = place.of_ci("shivammathur/setup-php", "extensions").map(|value| ("extensions", value));
+    let extensions = place.list_of_ci(PHP.name, "extensions").or_else(|| place.of_ci(PHP.name, "extensions"));
+    let extensions = extensions.map(|value| ("extensions", value));
     // Without a word on it the action leaves Xdebug on, which slows every test down.
     let coverage = place.of_ci("shivammathur/setup-php", "coverage").unwrap_or_else(|| "none".to_owned());
     vec![action(

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ci::words;
+use super::ci::{script_of, words};
 use super::found_repository::{Finding, Repository};
 use super::tasks::{RepositoryTask, of_repository, without_changes};
 use crate::base::text::after_last;
@@ -127,7 +127,8 @@ impl TaskText {
         let computed = text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}"));
         let without = |text: String, (inner, _): (&str, &str)| text.replace(&format!("{{{{{inner}}}}}"), "");
         let plain = computed.fold(text.to_owned(), without);
-        let is_between = |c: char| c.is_whitespace() || "\"'`;,()[]{}&|$<>=@".contains(c);
+        // JSON writes a quote within a text with a backslash.
+        let is_between = |c: char| c.is_whitespace() || "\\\"'`;,()[]{}&|$<>=@".contains(c);
         // What a task leaves out it does not call: `--ignore=tools/`.
         let leaves_out = |word: &&str| {
             word.contains('=')
@@ -135,6 +136,8 @@ impl TaskText {
         };
         let called = plain.split_whitespace().filter(|word| !leaves_out(word));
         let found = called.flat_map(|word| word.split(is_between)).filter(|word| !word.is_empty());
+        // concurrently says of a name in this way that it is a script.
+        let found = found.map(|word| word.strip_prefix("npm:").unwrap_or(word));
         // Variables of a Makefile name programs in capitals.
         self.words.extend(found.map(str::to_ascii_lowercase));
     }
@@ -202,6 +205,16 @@ impl TaskText {
         };
         parts.peek().is_some() && parts.all(is_called)
     }
+}
+
+/// Returns the scripts of the repository that a task calls, by their paths from the top.
+pub(super) fn scripts_of_task(repository: &Repository, task: &Finding) -> BTreeSet<String> {
+    let is_it = |other: &RepositoryTask| {
+        other.file == task.evidence.file && Some(&other.name) == task.evidence.task.as_ref()
+    };
+    let body = of_repository(repository).into_iter().find(is_it).map_or_else(String::new, |task| task.body);
+    let commands = body.split(['\n', ';', '&', '|']);
+    commands.filter_map(|command| script_of(repository, &task.directory, command.trim())).collect()
 }
 
 /// Returns the lines of a task: the one with its name, and those further in below it; or those of its section.

@@ -200,8 +200,39 @@ fn gradle(repository: &Repository) -> Option<Finding> {
         path.contains("src/commonMain/")
             || (is_build && repository.text(path).is_some_and(|text| text.contains("multiplatform")))
     });
-    let task = if is_multiplatform { "jvmTest" } else { "test" };
+    let task = if is_multiplatform { multiplatform_tests(repository) } else { "test".to_owned() };
     has_java_tests(repository).then(|| finding(Purpose::Test, &format!("{program} {task}"), file, 1))
+}
+
+/// Returns the task that makes the tests of Kotlin for many platforms: those on the machine of Java, after the name that it has there,
+/// or all where nothing names that.
+fn multiplatform_tests(repository: &Repository) -> String {
+    let is_build = |path: &&str| {
+        let of_plugins = path.starts_with("buildSrc/") || path.starts_with("build-logic/");
+        path.ends_with(".gradle.kts")
+            || path.ends_with(".gradle")
+            || (of_plugins && extension(path) == Some("kt"))
+    };
+    let texts = repository.paths().filter(is_build).filter_map(|path| repository.text(path));
+    let mut names: Vec<&str> = texts.flat_map(str::lines).filter_map(target_of_jvm).collect();
+    // The usual name first: what one package calls its own way, the others do not have.
+    names.sort_by_key(|name| *name != "jvm");
+    names.first().map_or_else(|| "allTests".to_owned(), |name| format!("{name}Test"))
+}
+
+/// Returns the name of the target that a line of a build file declares: `jvm()`, `jvm {` or `jvm("desktop") {`.
+fn target_of_jvm(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix("jvm")?.trim_start();
+    let inner = rest.strip_prefix('(').and_then(|rest| Some(rest.split_once(')')?.0.trim()));
+    match inner {
+        Some("") => Some("jvm"),
+        Some(quoted) => {
+            let name = quoted.trim_matches(['"', '\'']);
+            let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            (name.len() + 2 == quoted.len() && is_name).then_some(name)
+        }
+        None => rest.starts_with('{').then_some("jvm"),
+    }
 }
 
 fn elixir(repository: &Repository) -> Option<Finding> {
@@ -472,5 +503,30 @@ mod tests {
             let found = format!("{:?}", options_of_tests(&behind(condition)));
             assert_eq!(found, expected, "{condition}");
         }
+    }
+
+    #[test]
+    fn the_tests_of_many_platforms_have_the_name_of_their_target() {
+        for (line, expected) in [
+            ("  jvm()", Some("jvm")),
+            ("jvm {", Some("jvm")),
+            ("jvm() {", Some("jvm")),
+            ("jvm(\"desktop\") {", Some("desktop")),
+            ("jvm(name)", None),
+            ("jvmToolchain(17)", None),
+            ("jvmMain.dependencies {", None),
+        ] {
+            assert_eq!(target_of_jvm(line), expected, "{line}");
+        }
+        let tests = |text: &str| {
+            let files =
+                [("build.gradle.kts", "plugins { kotlin(\"multiplatform\") }"), ("a/build.gradle.kts", text)];
+            multiplatform_tests(&Repository::new(
+                files.map(|(path, text)| (path.to_owned(), text.to_owned())),
+            ))
+        };
+        assert_eq!(tests("kotlin {\n  jvm(\"desktop\")\n}\n"), "desktopTest");
+        assert_eq!(tests("kotlin {\n  jvm(\"desktop\")\n  jvm()\n}\n"), "jvmTest");
+        assert_eq!(tests("kotlin {\n  iosX64()\n}\n"), "allTests");
     }
 }

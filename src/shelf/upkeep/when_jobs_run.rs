@@ -1,9 +1,10 @@
 //! When jobs of a workflow run, and on what: a job that no change starts is no check, and one value of a matrix may be a task.
 
+use super::allowed_failures::MayFail;
 use super::lined_yaml;
 use super::script_lines::without_assignments;
-use crate::base::node::Node;
-use crate::base::text::after_last;
+use crate::base::node::{Entry, Node};
+use crate::base::text::{after_last, up_to};
 
 /// A machine that is not one of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +22,13 @@ impl OtherMachine {
             .map(|(_, machine)| machine)
     }
 
-    /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os == 'macOS'`.
-    pub(super) fn of_condition(condition: &str) -> Option<Self> {
+    /// Reads the condition of a step: `matrix.os == 'windows-latest'`, `runner.os != 'Linux'`.
+    pub(super) fn of_condition(condition: &str, matrix: &Matrix<'_>) -> Option<Self> {
         let lower = condition.to_ascii_lowercase();
+        if leaves_out_linux(&lower, matrix) {
+            // Whatever else it may be as well, it runs there where no job is of Linux.
+            return Some(Self::Macos);
+        }
         // A negation or an alternative may hold on Linux as well.
         let is_about_linux = ["linux", "ubuntu", "!", "||"].iter().any(|part| lower.contains(part));
         let named = |name: &str| lower.contains(&format!("'{name}"));
@@ -34,6 +39,19 @@ impl OtherMachine {
             () => None,
         }
     }
+}
+
+/// Tells whether a condition, in small letters, holds on no machine of Linux.
+fn leaves_out_linux(condition: &str, matrix: &Matrix<'_>) -> bool {
+    let plain: String = condition.chars().filter(|c| !c.is_whitespace()).collect();
+    // One label of Ubuntu leaves another one in.
+    let is_only = |label: &str| {
+        let mut values = matrix.iter().flat_map(|(_, values)| values);
+        !values.any(|value| value.starts_with("ubuntu") && *value != label)
+    };
+    let mut left_out = plain.split("!='").skip(1).map(|rest| up_to(rest, &['\'']));
+    !plain.contains("||")
+        && left_out.any(|name| name == "linux" || (name.starts_with("ubuntu") && is_only(name)))
 }
 
 /// Tells whether a change of the code starts a workflow: what runs at night or at the push of a button writes something, or
@@ -71,7 +89,14 @@ pub(super) fn is_after_merge(workflow: &Node) -> bool {
 
 /// Tells whether a workflow runs for changes that are proposed.
 pub(super) fn is_before_merge(workflow: &Node) -> bool {
-    events(workflow).any(|name| matches!(name, "pull_request" | "pull_request_target" | "merge_group"))
+    // What waits until a proposal is closed comes after the merge.
+    let is_late = |name: &str| {
+        let types = workflow.get("on").and_then(|on| on.get(name)).and_then(|event| event.get("types"));
+        let types = lined_yaml::items(types);
+        !types.is_empty() && types.iter().all(|one| lined_yaml::text(Some(one)) == Some("closed"))
+    };
+    let is_proposal = |name: &str| matches!(name, "pull_request" | "pull_request_target" | "merge_group");
+    events(workflow).any(|name| is_proposal(name) && !is_late(name))
 }
 
 /// Returns the names of the events that start a workflow, however they are written.
@@ -177,12 +202,12 @@ pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
     lined_yaml::text(condition).is_some_and(|text| text.contains("steps."))
 }
 
-/// Tells whether a job or a step runs at no change of the code: for a release, at night, or at the push of a button.
+/// Tells whether a job or a step runs at no change of the code: never, for a release, at night, or at the push of a button.
 pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
     let Some(text) = lined_yaml::text(condition) else { return false };
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    // What waits for a failure looks after it.
-    let is_of_failure = matches!(plain.trim_matches(['$', '{', '}']), "failure()" | "cancelled()");
+    // What waits for a failure looks after it, and `false` is how people put a step aside.
+    let is_of_failure = matches!(plain.trim_matches(['$', '{', '}']), "false" | "failure()" | "cancelled()");
     let leaves_out_changes = plain.contains("event_name!='pull_request'") && !plain.contains("||");
     if is_of_failure || leaves_out_changes {
         return true;
@@ -192,7 +217,7 @@ pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
         "event_name=='schedule'",
         "event_name=='workflow_dispatch'",
         "ref_type=='tag'",
-        "startsWith(github.ref,'refs/tags/",
+        "startsWith(github.ref,'refs/tags",
     ];
     // Such a condition may hold at a change as well.
     !plain.contains("||") && !plain.contains('!') && events.iter().any(|event| plain.contains(event))
@@ -213,26 +238,98 @@ pub(super) fn label_of_matrix<'j>(label: &'j str, matrix: &Matrix<'j>) -> &'j st
 /// The values of a matrix, by their keys.
 pub(super) type Matrix<'j> = Vec<(&'j str, Vec<&'j str>)>;
 
-/// Reads the matrix of a job, also what it includes.
+/// The keys and values of a job that a matrix lists by itself.
+type MatrixRow<'j> = Vec<(&'j str, &'j str)>;
+
+/// Reads the matrix of a job, also what it includes, without the values whose jobs may fail.
 pub(super) fn matrix(job: &Node) -> Matrix<'_> {
     let node = job.get("strategy").and_then(|node| node.get("matrix"));
+    let may_fail = MayFail::of(job);
+    let (kept, failing): (Vec<_>, Vec<_>) =
+        included(node).into_iter().partition(|row| !is_failing(row, &may_fail));
     let mut found: Matrix<'_> = Vec::new();
     for entry in lined_yaml::entries(node) {
-        for item in lined_yaml::items(Some(&entry.value)) {
-            let of_list = lined_yaml::text(Some(item)).map(|value| (entry.key.as_str(), value));
-            let included = lined_yaml::entries(Some(item))
-                .iter()
-                .filter(|_| entry.key == "include")
-                .filter_map(|inner| Some((inner.key.as_str(), lined_yaml::text(Some(&inner.value))?)));
-            for (key, value) in of_list.into_iter().chain(included) {
-                match found.iter_mut().find(|(known, _)| *known == key) {
-                    Some((_, values)) => values.push(value),
-                    None => found.push((key, vec![value])),
-                }
+        let key = entry.key.as_str();
+        let values =
+            lined_yaml::items(Some(&entry.value)).iter().filter_map(|item| lined_yaml::text(Some(item)));
+        let own =
+            values.filter(|value| !may_fail.holds_for(key, value) && !is_marked(node, &failing, key, value));
+        let included = kept.iter().filter(|_| key == "include").flatten().copied();
+        for (key, value) in own.map(|value| (key, value)).chain(included) {
+            match found.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, values)) => values.push(value),
+                None => found.push((key, vec![value])),
             }
         }
     }
     found
+}
+
+fn included(matrix: Option<&Node>) -> Vec<MatrixRow<'_>> {
+    let rows = lined_yaml::items(matrix.and_then(|node| node.get("include"))).iter();
+    rows.map(|row| {
+        let known = lined_yaml::entries(Some(row)).iter();
+        known.filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?))).collect()
+    })
+    .collect()
+}
+
+fn is_failing(row: &MatrixRow<'_>, may_fail: &MayFail) -> bool {
+    row.iter().any(|(key, value)| may_fail.holds_for(key, value))
+}
+
+/// Tells whether a row that may fail only marks this value of a list: it says nothing of any other list, and so is about all jobs of it.
+fn is_marked(matrix: Option<&Node>, failing: &[MatrixRow<'_>], key: &str, value: &str) -> bool {
+    let is_list = |key: &str| !lined_yaml::items(matrix.and_then(|node| node.get(key))).is_empty();
+    failing.iter().any(|row| {
+        let mut of_lists = row.iter().filter(|(key, _)| is_list(key));
+        of_lists.next() == Some(&(key, value)) && of_lists.next().is_none()
+    })
+}
+
+/// Tells whether a job may fail whatever its matrix says.
+pub(super) fn may_fail(job: &Node) -> bool {
+    let may_fail = MayFail::of(job);
+    let node = job.get("strategy").and_then(|node| node.get("matrix"));
+    let rows = included(node);
+    let is_list_failing = |entry: &Entry| {
+        let values: Vec<_> =
+            lined_yaml::items(Some(&entry.value)).iter().map(|item| lined_yaml::text(Some(item))).collect();
+        !values.is_empty()
+            && values
+                .into_iter()
+                .all(|value| value.is_some_and(|value| may_fail.holds_for(&entry.key, value)))
+    };
+    let mut lists =
+        lined_yaml::entries(node).iter().filter(|entry| !matches!(entry.key.as_str(), "include" | "exclude"));
+    let has_lists = lists.clone().next().is_some();
+    let are_lists_failing = if has_lists { lists.any(is_list_failing) } else { !rows.is_empty() };
+    may_fail == MayFail::Always || are_lists_failing && rows.iter().all(|row| is_failing(row, &may_fail))
+}
+
+/// Returns a matrix without the values for which a step may fail; nothing where none is left of a key.
+pub(super) fn without_failing<'j>(matrix: &Matrix<'j>, step: &Node) -> Option<Matrix<'j>> {
+    let may_fail = MayFail::of(step);
+    let of_key = |(key, values): &(&'j str, Vec<&'j str>)| {
+        let kept: Vec<&str> =
+            values.iter().filter(|value| !may_fail.holds_for(key, value)).copied().collect();
+        (!kept.is_empty()).then_some((*key, kept))
+    };
+    let kept = matrix.iter().map(of_key).collect::<Option<Vec<_>>>();
+    kept.filter(|_| may_fail != MayFail::Always)
+}
+
+/// Tells whether a job or a step runs for a change that somebody has put a label on: most changes have none.
+pub(super) fn asks_for_label(condition: Option<&Node>) -> bool {
+    let Some(text) = lined_yaml::text(condition) else { return false };
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let asked = plain.split("contains(github.event.");
+    // What a label only keeps from running runs for all others.
+    let is_negated = |before: &str| before.ends_with('!');
+    let parts: Vec<&str> = asked.collect();
+    let by_list =
+        parts.windows(2).any(|pair| !is_negated(pair[0]) && up_to(pair[1], &[',']).contains("labels"));
+    by_list || plain.contains("github.event.label.name==")
 }
 
 /// Returns how a value of a matrix is written.
@@ -244,7 +341,7 @@ pub(super) fn value_of_matrix(key: &str) -> String {
 const MOST_TASKS: usize = 6;
 
 /// What takes the name of a task, and so the value of a matrix that stands behind it.
-const BEFORE_TASKS: [&str; 22] = [
+const BEFORE_TASKS: [&str; 24] = [
     "",
     "make",
     "just",
@@ -262,6 +359,8 @@ const BEFORE_TASKS: [&str; 22] = [
     "tox -e",
     "tox r -e",
     "tox run -e",
+    "tox run --skip-pkg-install -e",
+    "python -m tox -e",
     "composer",
     "composer run-script",
     "mise run",
@@ -507,6 +606,70 @@ mod tests {
             ("github.ref == 'refs/heads/main'", true),
         ] {
             assert_eq!(may_hold(part, &matrix), holds, "{part}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_has_no_values_whose_jobs_may_fail() {
+        let kept = |text: &str| {
+            let job = lined_yaml::parse(text).unwrap();
+            let matrix: Vec<(String, String)> =
+                matrix(&job).into_iter().map(|(key, values)| (key.to_owned(), values.join(" "))).collect();
+            (matrix, may_fail(&job))
+        };
+        let of = |key: &str, values: &str| (key.to_owned(), values.to_owned());
+        for (text, expected) in [
+            (
+                "continue-on-error: ${{ matrix.rust == 'beta' }}\nstrategy: {matrix: {rust: [stable, beta]}}",
+                (vec![of("rust", "stable")], false),
+            ),
+            (
+                "continue-on-error: ${{ matrix.extra }}\nstrategy:\n  matrix:\n    php: ['8.4', '8.5']\n    include:\n      - {php: '8.5', extra: true}\n      - {php: '8.6', extra: false}\n",
+                (vec![of("php", "8.4 8.6"), of("extra", "false")], false),
+            ),
+            (
+                "continue-on-error: ${{ matrix.extra }}\nstrategy: {matrix: {include: [{php: '8.5', extra: true}]}}",
+                (vec![], true),
+            ),
+            ("continue-on-error: true", (vec![], true)),
+            ("strategy: {matrix: {rust: [stable]}}", (vec![of("rust", "stable")], false)),
+        ] {
+            assert_eq!(kept(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_condition_says_on_what_machine_a_step_runs() {
+        let matrix: Matrix<'_> = vec![("os", vec!["ubuntu-24.04", "ubuntu-22.04", "macos-15"])];
+        for (condition, expected) in [
+            ("runner.os == 'Windows'", Some(OtherMachine::Windows)),
+            ("runner.os != 'Linux'", Some(OtherMachine::Macos)),
+            ("${{ runner.os!='Linux' && github.event_name == 'push' }}", Some(OtherMachine::Macos)),
+            ("runner.os != 'Linux' || matrix.x", None),
+            ("runner.os != 'Windows'", None),
+            ("matrix.os != 'ubuntu-22.04'", None),
+            ("runner.os == 'Linux'", None),
+        ] {
+            assert_eq!(OtherMachine::of_condition(condition, &matrix), expected, "{condition}");
+        }
+        let one = vec![("os", vec!["ubuntu-latest", "windows-latest"])];
+        let condition = "matrix.os != 'ubuntu-latest'";
+        assert_eq!(OtherMachine::of_condition(condition, &one), Some(OtherMachine::Macos));
+    }
+
+    #[test]
+    fn a_label_is_put_on_few_changes() {
+        for (condition, expected) in [
+            (
+                "github.ref == 'refs/heads/main' || contains(github.event.pull_request.labels.*.name, 'slow')",
+                true,
+            ),
+            ("github.event.label.name == 'slow'", true),
+            ("!contains(github.event.pull_request.labels.*.name, 'skip')", false),
+            ("contains(github.event.head_commit.message, 'labels')", false),
+        ] {
+            let step = lined_yaml::parse(&format!("if: \"{condition}\"")).unwrap();
+            assert_eq!(asks_for_label(step.get("if")), expected, "{condition}");
         }
     }
 

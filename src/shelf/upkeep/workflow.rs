@@ -42,14 +42,16 @@ pub fn workflow(ci: Ci, repository: &Repository, loops: &[WorkflowLoop<'_>]) -> 
 /// What has to stand in the file that is there, so that the jobs run.
 const INCLUDE: &str = "# To run these jobs, add to .gitlab-ci.yml:\n#   include:\n#     - local: .gitlab/ll-loop.gitlab-ci.yml\n";
 
-/// The head of every workflow. A newer push ends what an older one of the same branch still runs; a branch that is shared keeps all.
-const HEAD: &str = "name: ll-loop
+/// The beginning of every workflow, before the branches whose pushes start it.
+const EVENTS: &str = "name: ll-loop
 
 on:
   pull_request:
   push:
-    branches: [main, master]
+    branches:";
 
+/// What stands before the jobs. A newer push ends what an older one of the same branch still runs; a branch that is shared keeps all.
+const HEAD: &str = "
 permissions:
   contents: read # to check the repository out
 
@@ -61,7 +63,7 @@ jobs:
 ";
 
 fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<'_>]) -> String {
-    let mut out = HEAD.to_owned();
+    let mut out = format!("{EVENTS}{}{HEAD}", branches(repository, contents));
     for one in loops {
         let package = one.planned.packages.first().map(String::as_str);
         let mut steps = steps(repository, contents, one.settled, package);
@@ -82,6 +84,23 @@ fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
         if one.planned.packages.len() > MOST_JOBS { job.planned(&mut out) } else { job.plain(&mut out) }
     }
     out
+}
+
+/// Returns the branches whose pushes start the workflow, as they stand behind their key: those that the repository's own workflows
+/// name, or that a clone of it checks out, or that most repositories have.
+fn branches(repository: &Repository, contents: &CiContents) -> String {
+    let of_clone = repository.default_branch().into_iter().collect();
+    let own: Vec<&str> = contents.branches.iter().map(String::as_str).collect();
+    let known = [own, of_clone].into_iter().find(|names| !names.is_empty());
+    let names: Vec<String> = known.unwrap_or(vec!["main", "master"]).into_iter().map(quoted).collect();
+    // In one line, formatters differ about quotes, and about how long it may be.
+    let is_plain =
+        |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
+    if names.len() <= 2 && names.iter().all(is_plain) {
+        return format!(" [{}]\n", names.join(", "));
+    }
+    let lines: Vec<String> = names.iter().map(|name| format!("\n      - {name}")).collect();
+    lines.concat() + "\n"
 }
 
 struct GithubJob<'p> {
@@ -307,7 +326,7 @@ fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String
         out.push_str("        with:\n");
     }
     for (key, text) in with {
-        let _ = writeln!(out, "          {key}: {}", value(text));
+        let _ = writeln!(out, "          {key}: {}", input(text));
     }
 }
 
@@ -326,7 +345,7 @@ fn uses_copied(action: &str, with: &[(String, String)], out: &mut String) {
         out.push_str("        with:\n");
     }
     for (key, text) in with {
-        let _ = writeln!(out, "          {}: {}", value(key), value(text));
+        let _ = writeln!(out, "          {}: {}", value(key), input(text));
     }
 }
 
@@ -382,6 +401,16 @@ fn download(out: &mut String, key: &str, what: &str, path: &str) {
         "      - uses: {}\n        with:\n          {key}: {what}\n          path: {path}\n",
         pinned(&DOWNLOAD)
     );
+}
+
+/// Writes the value of an input of an action, a list as a block.
+fn input(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    if lines.len() < 2 || lines.iter().any(|line| line.is_empty()) {
+        return value(text.trim_end());
+    }
+    let block = lines.iter().flat_map(|line| ["\n            ", line]);
+    std::iter::once("|").chain(block).collect()
 }
 
 /// Writes a value of an input. A version is a text: `3.10` as a number is 3.1.

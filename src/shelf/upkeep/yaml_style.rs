@@ -16,6 +16,8 @@ pub(super) struct YamlStyle {
     indent: usize,
     /// Whether texts stand in single quotes where both kinds will do.
     single_quotes: bool,
+    /// Whether yamlfmt takes the blank lines away.
+    has_no_blanks: bool,
     /// The columns behind which Prettier folds a text.
     folds_at: Option<usize>,
     /// Which linters of YAML read all files.
@@ -69,8 +71,14 @@ pub(super) fn known_words(text: &str) -> Option<String> {
 }
 
 /// The style in which texts are made.
-const PLAIN: YamlStyle =
-    YamlStyle { indent: 2, single_quotes: false, folds_at: None, linters: NO_LINTERS, longest: None };
+const PLAIN: YamlStyle = YamlStyle {
+    indent: 2,
+    single_quotes: false,
+    has_no_blanks: false,
+    folds_at: None,
+    linters: NO_LINTERS,
+    longest: None,
+};
 const NO_LINTERS: Linters = Linters { yamllint: false, eslint: false, cspell: false };
 
 /// The columns of a line where Prettier's settings name no others.
@@ -230,6 +238,7 @@ impl YamlStyle {
         style.indent = config.indent.unwrap_or(style.indent);
         style.longest = config.longest;
         style.linters = Linters::of(repository);
+        style.has_no_blanks = loses_blanks(repository);
         let Some(settings) = PrettierSettings::of(repository) else { return style };
         // What the settings say outright is taken afterwards, and counts for more than this guess.
         if settings.is_computed {
@@ -304,7 +313,7 @@ impl YamlStyle {
         let mut out = String::new();
         let mut levels = Levels { indent: self.indent, open: vec![(0, 0)] };
         let mut block = None;
-        for line in text.lines() {
+        for line in text.lines().filter(|line| !(self.has_no_blanks && line.is_empty())) {
             let content = line.trim_start();
             let column = line.len() - content.len();
             let is_quoted_in_block = block.is_some_and(|above| column > above);
@@ -401,6 +410,20 @@ fn requoted(line: &str) -> String {
     let Some((inner, after)) = rest.split_once('"') else { return line.to_owned() };
     let is_one = !after.contains('"') && !inner.contains(['\'', '\\']);
     if is_one { format!("{before}'{inner}'{after}") } else { line.to_owned() }
+}
+
+/// Where yamlfmt's settings are.
+const YAMLFMT: [&str; 6] =
+    [".yamlfmt", ".yamlfmt.yml", ".yamlfmt.yaml", "yamlfmt.yml", "yamlfmt.yaml", ".pre-commit-config.yaml"];
+
+/// Tells whether yamlfmt formats a repository, and keeps no blank lines, as it does unless it is told to.
+fn loses_blanks(repository: &Repository) -> bool {
+    let texts = || YAMLFMT.iter().filter_map(|file| Some((*file, repository.text(file)?)));
+    // Only a hook says that the files are formatted; other settings than those of hooks are there for nothing else.
+    let formats = |(file, text): (&str, &str)| {
+        file != ".pre-commit-config.yaml" || text.lines().any(|line| line.trim().ends_with("id: yamlfmt"))
+    };
+    texts().any(formats) && !texts().any(|(_, text)| text.contains("retain_line_breaks"))
 }
 
 fn indent(word: &str) -> Option<usize> {
@@ -531,6 +554,20 @@ mod tests {
         let said = ".prettierrc.js";
         let text = "module.exports = {\n  ...require('x'),\n  tabWidth: 2,\n};\n";
         assert_eq!(of(&[(said, text), workflow]).indent, 2);
+    }
+
+    #[test]
+    fn blank_lines_are_left_out_where_yamlfmt_keeps_none() {
+        let hook = "repos:\n  - hooks:\n      - id: yamlfmt\n";
+        for files in [&[(".yamlfmt", "")][..], &[(".pre-commit-config.yaml", hook)]] {
+            assert_eq!(of(files).applied("a: 1\n\nb: 2\n"), "a: 1\nb: 2\n", "{files:?}");
+        }
+        let keeps = (".yamlfmt.yaml", "formatter:\n  retain_line_breaks: true\n");
+        for files in
+            [&[(".pre-commit-config.yaml", hook), keeps][..], &[(".pre-commit-config.yaml", "")], &[]]
+        {
+            assert_eq!(of(files).applied("a: 1\n\nb: 2\n"), "a: 1\n\nb: 2\n", "{files:?}");
+        }
     }
 
     #[test]

@@ -166,7 +166,7 @@ const LAYOUTS: &[Layout] = &[
             ("build.gradle.kts", "plugins { kotlin(\"multiplatform\") }\n"),
             ("core/common/test/DateTest.kt", "x\n"),
         ],
-        &[("test", "gradle jvmTest", "build.gradle.kts:1", "")],
+        &[("test", "gradle allTests", "build.gradle.kts:1", "")],
     ),
     (
         "Gradle, with a step for Windows and a job for it",
@@ -287,7 +287,10 @@ const LAYOUTS: &[Layout] = &[
     (
         "Gradle, where ktlint is called by spotless and Kotlin is built for many platforms",
         &[
-            ("build.gradle", "plugins {\n  alias(libs.plugins.spotless)\n}\nspotless {\n  ktlint('1')\n}\n"),
+            (
+                "build.gradle",
+                "plugins {\n  alias(libs.plugins.spotless)\n}\nspotless {\n  ktlint('1')\n}\nkotlin {\n  jvm()\n}\n",
+            ),
             ("src/commonMain/kotlin/A.kt", ""),
             ("src/commonTest/kotlin/ATest.kt", ""),
         ],

@@ -3,6 +3,9 @@
 mod catalog;
 mod doctor;
 mod init;
+mod jobs_of_ci;
 mod layouts_of_ci;
+mod layouts_of_tasks;
 mod mistakes;
 mod prepared_jobs;
+mod surroundings;
