@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::base::object::ObjectId;
 use crate::base::relative::is_like;
 use crate::base::text::{one_line, up_to};
+use crate::git::blobs;
 use crate::git::call::Call;
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
@@ -294,30 +295,10 @@ fn targets(git: &Git, changes: &[TreeChange]) -> Result<BTreeMap<ObjectId, Vec<u
     if of_links > MOST_TARGETS {
         return Err(TreeError::unfit("the links that it changes are too large"));
     }
-    found.extend(contents(git, &asked)?);
-    Ok(found)
-}
-
-/// Reads short contents in one call, for a tree may have a link for each of its packages.
-fn contents(git: &Git, ids: &BTreeSet<&ObjectId>) -> Result<Vec<(ObjectId, Vec<u8>)>, TreeError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let asked: String = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
-    let read = Call::new("cat-file").with(&["--batch=%(objectsize)"]);
-    let printed = git.bytes(&read, asked.as_bytes())?;
-    let mut rest = printed.as_slice();
-    let mut found = Vec::new();
-    for id in ids {
-        let odd = || TreeError::unfit(format!("git does not print the content of {id}"));
-        let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
-        let size = std::str::from_utf8(&rest[..end]).ok().and_then(|size| size.parse::<usize>().ok());
-        let end_of_content = size.and_then(|size| size.checked_add(end + 1)).ok_or_else(odd)?;
-        let content = rest.get(end + 1..end_of_content).ok_or_else(odd)?;
-        found.push(((*id).clone(), content.to_vec()));
-        // A line end follows each content.
-        rest = rest.get(end_of_content + 1..).ok_or_else(odd)?;
-    }
+    // In one call, for a tree may have a link for each of its packages.
+    let asked: Vec<&ObjectId> = asked.into_iter().collect();
+    let contents = blobs::contents(git, &asked)?;
+    found.extend(asked.into_iter().cloned().zip(contents));
     Ok(found)
 }
 
@@ -467,27 +448,6 @@ mod tests {
         // Each has two thousand directories above it.
         let long = (0..1_000).map(|number| format!("{number}{}", "/a".repeat(2_000)));
         assert!(ways(long).unwrap_err().to_string().contains("too many directories"));
-    }
-
-    #[test]
-    fn contents_are_read_in_one_call_whatever_they_hold() {
-        let place = tempfile::tempdir().unwrap();
-        let path = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin".to_owned();
-        let git = Git::new(place.path(), BTreeMap::from([("PATH".to_owned(), path)]));
-        git.line(&Call::new("init").with(&["--quiet"])).unwrap();
-        let write = Call::new("hash-object").with(&["-w", "--stdin"]);
-        let mut all: Vec<(ObjectId, Vec<u8>)> = [&b""[..], b"a\n2\n", b"\xff\0b"]
-            .into_iter()
-            .map(|content| {
-                let id = String::from_utf8(git.bytes(&write, content).unwrap()).unwrap();
-                (ObjectId::parse(id.trim()).unwrap(), content.to_vec())
-            })
-            .collect();
-        all.sort();
-        let ids = all.iter().map(|(id, _)| id).collect();
-        assert_eq!(contents(&git, &ids).unwrap(), all);
-        let absent = ObjectId::parse(&"1".repeat(40)).unwrap();
-        assert!(contents(&git, &BTreeSet::from([&absent])).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use sha2::{Digest as _, Sha256};
 
-use super::hashing::Hashing;
+use super::hashing::{HashedReader, Hashing};
 use super::manifest::{Manifest, ManifestEntry, SCHEMA};
 use super::tree::MOST_BYTES as MOST_OBJECTS;
 use super::{EXTENSION, names};
@@ -234,7 +234,8 @@ impl<R: Read + Seek> Bundle<R> {
             let name = entry.name.as_str();
             let mut digest = Sha256::new();
             let line = (name == names::JOURNAL).then_some(0);
-            let mut bytes = Tee { reader: self.archive.read(name)?, digest: &mut digest, line };
+            let reader = HashedReader { reader: self.archive.read(name)?, digest: &mut digest };
+            let mut bytes = Tee { reader, line };
             let size = if is_needed(name) {
                 let path = target.join(name);
                 fs::create_dir_all(path.parent().unwrap_or(target))?;
@@ -272,8 +273,7 @@ impl<R: Read + Seek> Bundle<R> {
 
 /// Reads and feeds a digest on the way.
 struct Tee<'d, R> {
-    reader: R,
-    digest: &'d mut Sha256,
+    reader: HashedReader<'d, R>,
     /// The length of the line so far, where lines are bounded.
     line: Option<u64>,
 }
@@ -281,7 +281,6 @@ struct Tee<'d, R> {
 impl<R: Read> Read for Tee<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
-        io::Write::write_all(&mut Hashing(self.digest), &buffer[..read])?;
         if let Some(line) = &mut self.line {
             // The longest line that may still grow starts behind the last end of a line in the
             // buffer.
@@ -553,7 +552,10 @@ mod tests {
             let line = io::repeat(b'x').take(length).chain(Cursor::new(b"\n"));
             let again = io::repeat(b'x').take(length * (lines - 1)).chain(Cursor::new(b"\n"));
             io::copy(
-                &mut Tee { reader: line.chain(again), digest: &mut digest, line: Some(0) },
+                &mut Tee {
+                    reader: HashedReader { reader: line.chain(again), digest: &mut digest },
+                    line: Some(0),
+                },
                 &mut io::sink(),
             )
         };

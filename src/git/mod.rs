@@ -1,6 +1,7 @@
 //! Git, called in one way: which words a call has, how it is made and how it fails, what differs between two trees, what
 //! the working tree says.
 
+pub(crate) mod blobs;
 pub mod call;
 pub mod error;
 pub mod filters;

@@ -22,6 +22,7 @@ use crate::forge::change::{FileChange, FileSide};
 use crate::forge::forge_trait::{Commit, FileContents};
 use crate::forge::git_remote::GitRemote;
 use crate::forge::message::PatchId;
+use crate::git::blobs;
 use crate::git::call::Call;
 use crate::git::error::{Absent, GitError, TreeError};
 use crate::git::raw_diff;
@@ -359,23 +360,7 @@ impl Workspace {
 
     /// Reads contents in one call; in their order.
     pub(crate) fn blobs(&self, ids: &[&ObjectId]) -> Result<Vec<Vec<u8>>, TreeError> {
-        let asked: String = ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
-        let printed = self.git.bytes(&Call::new("cat-file").with(&["--batch"]), asked.as_bytes())?;
-        let mut rest = printed.as_slice();
-        let mut blobs = Vec::new();
-        for id in ids {
-            let odd = || TreeError::unfit(format!("git does not print the content of {id}"));
-            let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
-            let head = String::from_utf8_lossy(&rest[..end]);
-            let size = head
-                .rsplit_once(" blob ")
-                .and_then(|(_, size)| size.parse::<usize>().ok())
-                .ok_or_else(odd)?;
-            blobs.push(rest.get(end + 1..end + 1 + size).ok_or_else(odd)?.to_vec());
-            // A line end follows each content.
-            rest = rest.get(end + size + 2..).ok_or_else(odd)?;
-        }
-        Ok(blobs)
+        blobs::contents(&self.git, ids)
     }
 
     /// Writes the difference between two trees, for `git apply`.

@@ -18,6 +18,7 @@ use crate::engine::request::{AsideRequest, JudgingRequest, ObservingCommand};
 use crate::files::aside::{self, Placed};
 use crate::files::file_time::FileTime;
 use crate::files::read::MIB;
+use crate::git::blobs::PrintedObject;
 use crate::git::call::Call;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
@@ -109,10 +110,10 @@ impl GitTree {
         let mut rest = printed.as_slice();
         for (path, (mode, _)) in short {
             // An answer that is cut short leaves the rest to be read when it is asked for.
-            let Some((bytes, behind)) = first_object(rest) else { return };
-            let file = FileAt { mode, bytes: bytes.to_vec(), is_ignored: false };
+            let Some(object) = PrintedObject::first(rest) else { return };
+            let file = FileAt { mode, bytes: object.content.to_vec(), is_ignored: false };
             self.read.borrow_mut().insert(path.clone(), At::File(file));
-            rest = behind;
+            rest = object.rest;
         }
     }
 
@@ -142,15 +143,6 @@ impl GitTree {
         };
         self.longest < u64::MAX && size().is_some_and(|size| size > self.longest)
     }
-}
-
-/// Cuts the first object from what `cat-file --batch` prints: `ID TYPE SIZE`, and the content between two ends of lines.
-fn first_object(printed: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = printed.iter().position(|byte| *byte == b'\n')?;
-    let head = std::str::from_utf8(&printed[..end]).ok()?;
-    let size: usize = head.rsplit(' ').next()?.parse().ok()?;
-    let content = printed.get(end + 1..end + 1 + size)?;
-    Some((content, printed.get(end + 2 + size..)?))
 }
 
 impl Tree for GitTree {
