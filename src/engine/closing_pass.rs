@@ -22,7 +22,7 @@ use super::{Engine, bounds};
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
-use crate::base::template::{Expression, Namespace, Scope};
+use crate::base::template::{Expression, Namespace};
 use crate::base::text::{listed_in_part, one_line, plural};
 use crate::base::time::millis;
 use crate::evaluate::observation::{Observation, Stop};
@@ -91,7 +91,7 @@ impl Engine<'_> {
         let seen = Observation::exited(0, "");
         let result = StateResult { state: step.name.clone(), seen, verdict: None };
         let scope = self.scope_of_check(step, &result);
-        let query = |evaluate: &Evaluate| evaluate.query(looked_at(&result.seen, &scope)).is_some();
+        let query = |evaluate: &Evaluate| evaluate.query(Judging::of_end(&result.seen, &scope)).is_some();
         step.evaluate.as_ref().is_some_and(query)
     }
 
@@ -353,7 +353,7 @@ impl Engine<'_> {
         let judging = Judging {
             action: Some(&check.request.text),
             memory: check.memory.as_ref(),
-            ..looked_at(seen, &scope)
+            ..Judging::of_end(seen, &scope)
         };
         evaluate.judge(judging).unwrap_or_else(|error| Judged::error(error.to_string()))
     }
@@ -460,21 +460,6 @@ impl Verification {
     }
 }
 
-/// Returns what is seen of the end of a command, and nothing else.
-fn looked_at<'e>(seen: &'e Observation, scope: &'e dyn Scope) -> Judging<'e> {
-    Judging {
-        seen: Some(seen),
-        scope,
-        action: None,
-        memory: None,
-        survey: None,
-        file: None,
-        answer: None,
-        queried: None,
-        form: None,
-    }
-}
-
 /// Returns what the evaluator of a step asks for.
 fn expressions(step: &Step) -> impl Iterator<Item = &Expression> {
     let templates = step.evaluate.iter().flat_map(|evaluate| evaluate.templates());
@@ -498,25 +483,23 @@ fn is_about_visit(expression: &Expression) -> bool {
 
 /// Tells whether the evaluator of a step asks for more than what the step itself does, and what its author wrote.
 fn is_judged_by_values(step: &Step) -> bool {
-    let is_own = |expression: &Expression| match (expression.namespace, expression.path.as_slice()) {
-        (Namespace::Captured, [Segment::Key(name), ..]) => {
-            step.name.as_str() == name
-                || step.capture.as_ref().is_some_and(|capture| capture.as_str() == name)
+    let is_of_step = |name: &str| {
+        step.name.as_str() == name || step.capture.as_ref().is_some_and(|capture| capture.as_str() == name)
+    };
+    let is_own = |expression: &Expression| match expression.namespace {
+        Namespace::Captured => {
+            matches!(expression.path.as_slice(), [Segment::Key(name), ..] if is_of_step(name))
         }
-        (Namespace::Param, _) => step.params.values().all(|value| value.as_template().is_none()),
-        (
-            Namespace::Captured
-            | Namespace::Context
-            | Namespace::Env
-            | Namespace::Prev
-            | Namespace::Result
-            | Namespace::State
-            | Namespace::Loop
-            | Namespace::Messages
-            | Namespace::Criteria
-            | Namespace::Board,
-            _,
-        ) => false,
+        Namespace::Param => step.params.values().all(|value| value.as_template().is_none()),
+        Namespace::Context
+        | Namespace::Env
+        | Namespace::Prev
+        | Namespace::Result
+        | Namespace::State
+        | Namespace::Loop
+        | Namespace::Messages
+        | Namespace::Criteria
+        | Namespace::Board => false,
     };
     !expressions(step).all(is_own)
 }

@@ -38,6 +38,23 @@ pub struct Judging<'a> {
     pub form: Option<&'a AnswerForm>,
 }
 
+impl<'a> Judging<'a> {
+    /// Makes what is seen of the end of an action, and nothing else.
+    pub fn of_end(seen: &'a Observation, scope: &'a dyn Scope) -> Self {
+        Self {
+            seen: Some(seen),
+            scope,
+            action: None,
+            memory: None,
+            survey: None,
+            file: None,
+            answer: None,
+            queried: None,
+            form: None,
+        }
+    }
+}
+
 /// The content of a file (`None` if the file does not exist), or why it cannot be read.
 pub type FileRead = Result<Option<Vec<u8>>, Explanation>;
 

@@ -62,17 +62,7 @@ pub(super) fn judge_with(spec: &str, last: Option<f64>, stdout: &str, exit_code:
 
 /// What is there to judge an action.
 fn judging<'a>(seen: &'a Observation, scope: &'a TestValues) -> Judging<'a> {
-    Judging {
-        seen: Some(seen),
-        scope,
-        action: Some("x"),
-        memory: None,
-        survey: None,
-        file: None,
-        answer: None,
-        queried: None,
-        form: None,
-    }
+    Judging { action: Some("x"), ..Judging::of_end(seen, scope) }
 }
 
 /// Judges with an answer to the query of the evaluator, if it has one.

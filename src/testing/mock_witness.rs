@@ -133,17 +133,7 @@ fn wanted(departure: &Departure) -> Verdict {
 /// Returns what an evaluator makes of an observation by itself.
 pub fn says(evaluate: &Evaluate, step: &Step, seen: &Observation) -> Option<Verdict> {
     let form = step.action.as_ref().and_then(Action::form);
-    let mut judging = Judging {
-        seen: Some(seen),
-        scope: &NoScope,
-        action: None,
-        memory: None,
-        survey: None,
-        file: None,
-        answer: None,
-        queried: None,
-        form,
-    };
+    let mut judging = Judging { form, ..Judging::of_end(seen, &NoScope) };
     let queried = match evaluate.query(judging) {
         Some(Ok(query)) => Some(Queried { result: jq::run(&query.filter, &query.text), stop: None }),
         Some(Err(_)) => return None,
