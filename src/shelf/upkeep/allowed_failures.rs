@@ -2,6 +2,7 @@
 //! green.
 
 use super::lined_yaml;
+use super::matrix_condition::MatrixCondition;
 use crate::base::node::Node;
 
 /// What `continue-on-error` says of a job or a step.
@@ -12,25 +13,7 @@ pub(super) enum MayFail {
     /// It may fail.
     Always,
     /// It may where a matrix has one of these values.
-    Where(Vec<ValueCondition>),
-}
-
-/// A condition about a value of a matrix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ValueCondition {
-    key: String,
-    way: Comparison,
-    text: String,
-}
-
-/// How the value is compared with the text of a condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Is,
-    IsNot,
-    Begins,
-    Ends,
-    Contains,
+    Where(Vec<MatrixCondition>),
 }
 
 impl MayFail {
@@ -46,7 +29,7 @@ impl MayFail {
             return Self::Always;
         }
         // Of several conditions at once, one value says too little.
-        let conditions: Option<Vec<_>> = parts.into_iter().map(ValueCondition::of).collect();
+        let conditions: Option<Vec<_>> = parts.into_iter().map(MatrixCondition::of).collect();
         match conditions {
             Some(conditions) if !conditions.is_empty() => Self::Where(conditions),
             Some(_) | None => Self::Unsaid,
@@ -59,53 +42,6 @@ impl MayFail {
             Self::Unsaid => false,
             Self::Always => true,
             Self::Where(conditions) => conditions.iter().any(|one| one.key == key && one.holds_for(value)),
-        }
-    }
-}
-
-impl ValueCondition {
-    /// Reads `matrix.rust == 'nightly'`, `startsWith(matrix.rust, 'nightly')` or `matrix.experimental`.
-    fn of(text: &str) -> Option<Self> {
-        let calls = [
-            ("startsWith(", Comparison::Begins),
-            ("endsWith(", Comparison::Ends),
-            ("contains(", Comparison::Contains),
-        ];
-        let of_call = calls.into_iter().find_map(|(begin, way)| {
-            let (key, text) = text.strip_prefix(begin)?.strip_suffix(')')?.split_once(',')?;
-            Some((key, way, text))
-        });
-        let of_sign = || {
-            let signs = [("==", Comparison::Is), ("!=", Comparison::IsNot)];
-            signs.into_iter().find_map(|(sign, way)| {
-                let (key, text) = text.split_once(sign)?;
-                Some((key, way, text))
-            })
-        };
-        let of_truth = || {
-            Some(match text.strip_prefix('!') {
-                Some(key) => (key, Comparison::IsNot, "true"),
-                None => (text, Comparison::Is, "true"),
-            })
-        };
-        let (key, way, compared) = of_call.or_else(of_sign).or_else(of_truth)?;
-        let key = key.trim().strip_prefix("matrix.")?;
-        let is_name = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        let compared = compared.trim().trim_matches('\'');
-        (is_name && !compared.contains(['\'', '&', '('])).then(|| Self {
-            key: key.to_owned(),
-            way,
-            text: compared.to_owned(),
-        })
-    }
-
-    fn holds_for(&self, value: &str) -> bool {
-        match self.way {
-            Comparison::Is => value == self.text,
-            Comparison::IsNot => value != self.text,
-            Comparison::Begins => value.starts_with(&self.text),
-            Comparison::Ends => value.ends_with(&self.text),
-            Comparison::Contains => value.contains(&self.text),
         }
     }
 }

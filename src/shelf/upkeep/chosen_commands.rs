@@ -264,6 +264,9 @@ fn is_called_otherwise(
     task: &Finding,
 ) -> bool {
     let scripts = scripts_of_task(repository, task);
+    if scripts.is_empty() {
+        return false;
+    }
     in_ci.iter().any(|line| {
         ci::script_of(repository, &line.directory, &line.command)
             .is_some_and(|script| scripts.contains(&script))

@@ -785,7 +785,7 @@ pub(super) fn names(repository: &Repository, program: &str) -> bool {
     let is_named = |text: &str| {
         text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == program)
     };
-    workflows(repository).filter_map(|(path, _)| repository.text(path)).any(is_named)
+    any_workflow(repository, is_named)
 }
 
 /// Tells whether a workflow names a program, or one of its versions, `clang-format-20`, in whatever line.
@@ -799,14 +799,13 @@ pub(super) fn mention(repository: &Repository, program: &str) -> bool {
         !line.trim_start().starts_with('#')
             && line.split(|c: char| c.is_whitespace() || "\"'`();|&=".contains(c)).any(is_program)
     };
-    let texts = workflows(repository).filter_map(|(path, _)| repository.text(path));
-    texts.flat_map(str::lines).any(mentions)
+    any_workflow(repository, |text| text.lines().any(mentions))
 }
 
 /// Tells whether a workflow says one of these, in whatever line.
 pub(super) fn say(repository: &Repository, texts: &[&str]) -> bool {
     let says = |text: &str| texts.iter().any(|known| text.contains(known));
-    workflows(repository).filter_map(|(path, _)| repository.text(path)).any(says)
+    any_workflow(repository, says)
 }
 
 /// The most branches that are taken from workflows.
@@ -820,12 +819,24 @@ fn workflows(repository: &Repository) -> impl Iterator<Item = (&str, Node)> {
     repository.paths().filter_map(move |path| Some((path, workflow(repository, path)?)))
 }
 
-/// Returns the workflow at a path, where it is one that may say what is checked.
-fn workflow(repository: &Repository, path: &str) -> Option<Node> {
+/// Tells whether the text of a workflow that may say what is checked is as asked.
+fn any_workflow(repository: &Repository, says: impl Fn(&str) -> bool) -> bool {
+    let named = repository.paths().filter(|path| is_workflow(path));
+    // In this order: whether a file is a workflow that counts takes reading all of it.
+    let mut found = named.filter(|path| repository.text(path).is_some_and(&says));
+    found.any(|path| workflow(repository, path).is_some())
+}
+
+/// Tells whether a file may be a workflow that says what is checked, by its path.
+fn is_workflow(path: &str) -> bool {
     // What others scan needs their service.
     let is_of_others = ["codeql", "scorecard"].iter().any(|part| path.contains(part));
-    let is_one = path == ".gitlab-ci.yml" || is_of_github(path);
-    if OWN_WORKFLOWS.contains(&path) || is_of_others || !is_one {
+    !OWN_WORKFLOWS.contains(&path) && !is_of_others && (path == ".gitlab-ci.yml" || is_of_github(path))
+}
+
+/// Returns the workflow at a path, where it is one that may say what is checked.
+fn workflow(repository: &Repository, path: &str) -> Option<Node> {
+    if !is_workflow(path) {
         return None;
     }
     let root = lined_yaml::parse(repository.text(path)?)?;

@@ -13,6 +13,7 @@ mod job_services;
 mod lined_yaml;
 mod loop_reuse;
 mod loop_text;
+mod matrix_condition;
 mod named_environments;
 mod offers;
 mod result_files;

@@ -21,6 +21,10 @@ const FILES: [&str; 12] = [
     "--coverage-php",
 ];
 
+/// Those of them that have all tests measured, which a loop does not: they are left out also where git ignores the file.
+const MEASURES: [&str; 4] =
+    ["--coverage-clover", "--coverage-cobertura", "--coverage-html", "--coverage-xml"];
+
 /// Options that say how such a file is filled, each with the beginning of the one that names it.
 const OF_FILES: [(&str, &str); 4] = [
     ("-covermode", "-coverprofile"),
@@ -47,12 +51,13 @@ struct ResultOption {
     file: Option<String>,
 }
 
-/// Returns a command without what writes files that the repository does not ignore; as it is where there is none.
+/// Returns a command without what writes files that the repository does not ignore, or only measures; as it is where there is none.
 pub(super) fn without_result_files(repository: &Repository, directory: &str, command: &str) -> String {
     let Some(words) = raw_words(command) else { return command.to_owned() };
     let options = options(&words);
     let writes = |option: &ResultOption| {
-        option.file.as_ref().is_some_and(|file| !is_ignored(repository, directory, file))
+        let measures = MEASURES.contains(&option.name.as_str());
+        option.file.as_ref().is_some_and(|file| measures || !is_ignored(repository, directory, file))
     };
     let written: Vec<&ResultOption> = options.iter().filter(|option| writes(option)).collect();
     let is_of_written = |option: &ResultOption| {
@@ -161,6 +166,8 @@ mod tests {
             ("dotnet test -l trx --collect:\"XPlat Code Coverage\"", "dotnet test"),
             ("dotnet test --logger GitHubActions", "dotnet test --logger GitHubActions"),
             ("vendor/bin/phpunit --coverage-clover clover.xml", "vendor/bin/phpunit"),
+            ("phpunit --coverage-xml=x --testdox", "phpunit --testdox"),
+            ("phpunit --coverage-text", "phpunit --coverage-text"),
             ("pytest --junitxml=/tmp/junit.xml", "pytest --junitxml=/tmp/junit.xml"),
             ("pytest 'a  b'", "pytest 'a  b'"),
         ] {
@@ -175,5 +182,6 @@ mod tests {
             assert_eq!(without(command, ignored), command, "{ignored}");
         }
         assert_eq!(without("pytest --junitxml=kept.xml", "*.xml\n"), "pytest");
+        assert_eq!(without("phpunit --coverage-clover x.xml", "*.xml\n"), "phpunit");
     }
 }

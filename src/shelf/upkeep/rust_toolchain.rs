@@ -42,7 +42,7 @@ impl RustToolchain {
         let said = lined_yaml::text(step.get("with").and_then(|with| with.get("toolchain")));
         match (said, name) {
             (Some(said), _) => Some(Self::of_text(&with_values(said), matrix)),
-            (None, "dtolnay/rust-toolchain") if is_channel(version) => {
+            (None, "dtolnay/rust-toolchain") if is_toolchain(version) => {
                 Some(Self::Named(vec![version.to_owned()]))
             }
             // These names of the action are a toolchain with a component.
@@ -59,14 +59,7 @@ impl RustToolchain {
 
     /// Returns the toolchain that a line of a script puts in the place of the one before.
     pub(super) fn of_line(line: &str, matrix: &Matrix<'_>) -> Option<Self> {
-        let named = |command: &str| {
-            let command = command.trim();
-            let rest = ["rustup default ", "rustup override set "]
-                .iter()
-                .find_map(|begin| command.strip_prefix(begin))?;
-            Some(Self::of_text(rest, matrix))
-        };
-        line.rsplit("&&").find_map(named)
+        line.rsplit("&&").find_map(|command| Some(Self::of_text(made_usual(command.trim())?, matrix)))
     }
 
     fn of_text(text: &str, matrix: &Matrix<'_>) -> Self {
@@ -76,7 +69,7 @@ impl RustToolchain {
         let first = up_to(text, &[',', ' ']);
         match of_matrix {
             Some((_, values)) => Self::Named(values.iter().map(|value| (*value).to_owned()).collect()),
-            None if is_channel(first) => Self::Named(vec![first.to_owned()]),
+            None if is_toolchain(first) => Self::Named(vec![first.to_owned()]),
             None => Self::Unknown,
         }
     }
@@ -101,8 +94,13 @@ impl RustToolchain {
     }
 }
 
+/// Returns the toolchain that a command makes the one of its whole job.
+pub(super) fn made_usual(command: &str) -> Option<&str> {
+    ["rustup default ", "rustup override set "].iter().find_map(|begin| command.strip_prefix(begin))
+}
+
 /// Tells whether a word is the name of a toolchain. A commit has forty digits, and says nothing.
-pub(super) fn is_channel(name: &str) -> bool {
+pub(super) fn is_toolchain(name: &str) -> bool {
     let is_named = name.starts_with(|c: char| c.is_ascii_digit())
         || matches!(name, "stable" | "beta")
         || name.starts_with("nightly");
@@ -121,7 +119,7 @@ pub(super) fn with_toolchain(command: &str, name: &str) -> Option<String> {
 /// Returns the toolchain that a command names, and the subcommand behind it.
 pub(super) fn named_by(words: &[&str]) -> Option<(String, String)> {
     let ["cargo", toolchain, rest @ ..] = words else { return None };
-    let name = toolchain.strip_prefix('+').filter(|name| is_channel(name))?;
+    let name = toolchain.strip_prefix('+').filter(|name| is_toolchain(name))?;
     let subcommand = rest.iter().find(|word| !word.starts_with('-'))?;
     Some((name.to_owned(), (*subcommand).to_owned()))
 }

@@ -11,7 +11,7 @@ use super::install_lines::{
     is_of_system, is_same_install,
 };
 use super::job_services::{JobContainer, JobServices};
-use super::rust_toolchain::{component, is_channel, named_by};
+use super::rust_toolchain::{component, is_toolchain, made_usual, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
 use super::tasks::package_manager;
@@ -578,7 +578,7 @@ impl SetUpPlace<'_> {
                 continue;
             }
             let is_new = !found.contains(&command.command);
-            let is_for_all = !changes_toolchain(&command.command)
+            let is_for_all = made_usual(&command.command).is_none()
                 || jobs.iter().all(|job| self.calls(job, &command.command));
             let installs = is_install(&command.command) && !installs_archive(&command.command)
                 || self.is_own_set_up(&command.command);
@@ -962,9 +962,9 @@ impl SetUpPlace<'_> {
     fn list_of_ci(&self, action: &str, input: &str) -> Option<String> {
         let is_near = |known: &&CiAction| known.name == action && self.jobs.contains(known.job.as_str());
         let values = self.contents.actions.iter().filter(is_near).flat_map(|known| &known.with);
-        let lists = values.filter(|(key, _)| key == input).map(|(_, value)| {
-            value.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>()
-        });
+        let lists = values
+            .filter(|(key, _)| key == input)
+            .map(|(_, value)| lines_of_value(value).collect::<Vec<_>>());
         lists.into_iter().find(|lines| lines.len() > 1).map(|lines| lines.join("\n"))
     }
 
@@ -985,11 +985,15 @@ impl SetUpPlace<'_> {
     }
 }
 
+/// Returns the lines of an input that say something.
+fn lines_of_value(value: &str) -> impl Iterator<Item = &str> {
+    value.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
 /// Returns the newest of the versions that inputs of this name have.
 fn newest_of<'i>(inputs: impl Iterator<Item = &'i (String, String)>, name: &str) -> Option<String> {
     // An input may list several versions, a line each; the checks are made once, with the first.
-    let first_line =
-        |value: &'i String| value.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    let first_line = |value: &'i String| lines_of_value(value).next().unwrap_or("");
     let values: Vec<&str> =
         inputs.filter(|(key, _)| key == name).map(|(_, value)| first_line(value)).collect();
     newest(&values).map(str::to_owned)
@@ -1039,12 +1043,7 @@ const LACKING_PROGRAMS: [&str; 6] = ["just", "task", "mise", "poetry", "pdm", "p
 /// Returns the toolchain that a step of Rust's action asks for.
 fn toolchain_of(action: &CiAction) -> Option<&str> {
     let said = action.inputs().find(|(key, _)| key == "toolchain");
-    Some(said.map_or(action.version.as_str(), |(_, value)| value)).filter(|name| is_channel(name))
-}
-
-/// Tells whether a line makes another toolchain of Rust the one of its whole job.
-fn changes_toolchain(command: &str) -> bool {
-    ["rustup default ", "rustup override set "].iter().any(|begin| command.starts_with(begin))
+    Some(said.map_or(action.version.as_str(), |(_, value)| value)).filter(|name| is_toolchain(name))
 }
 
 /// Tells whether a line of a job is this command: tasks are called in several ways.

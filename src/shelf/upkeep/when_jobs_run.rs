@@ -2,6 +2,7 @@
 
 use super::allowed_failures::MayFail;
 use super::lined_yaml;
+use super::matrix_condition::{Comparison, MatrixCondition};
 use super::script_lines::without_assignments;
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, up_to};
@@ -140,27 +141,14 @@ pub(super) fn condition_of_others<'j>(condition: Option<&'j Node>, matrix: &Matr
 
 /// Tells whether one comparison with a value of a matrix may hold in the job that a loop stands for; what is about something else may.
 fn may_hold(part: &str, matrix: &Matrix<'_>) -> bool {
-    let Some((before, behind)) = part.trim_matches(['(', ')']).split_once("matrix.") else { return true };
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let key = behind.split(|c| !is_of_name(c)).next().unwrap_or("");
-    let compared = behind[key.len()..].trim_start();
-    let value = compared.trim_start_matches(['=', '!', ',', ' ']).trim_end_matches([')', ' ']);
-    let value = value.trim_matches(['\'', '"']);
-    let chosen = matrix.iter().find(|(known, _)| *known == key).and_then(|(_, values)| chosen(values));
-    match (compared.get(..2), chosen) {
-        (Some("=="), Some(chosen)) => chosen == value,
-        (Some("!="), Some(chosen)) => chosen != value,
-        (Some("!="), None) => true,
-        _ if before.contains("startsWith") => {
-            chosen.map_or_else(|| is_linux(value), |chosen| chosen.starts_with(value))
-        }
-        _ if before.contains("contains") => {
-            chosen.map_or_else(|| is_linux(value), |chosen| chosen.contains(value))
-        }
+    let in_brackets = || MatrixCondition::of(part.trim_matches(['(', ')']));
+    let Some(condition) = MatrixCondition::of(part).or_else(in_brackets) else { return true };
+    let values = matrix.iter().find(|(key, _)| *key == condition.key);
+    match (values.and_then(|(_, values)| chosen(values)), condition.way) {
+        (Some(chosen), _) => condition.holds_for(chosen),
+        (None, Comparison::IsNot | Comparison::Ends) => true,
         // What no file says may be the runner that all jobs have in the end.
-        (Some("=="), None) => is_linux(value),
-        // Whether it is set; of two versions that are measured, the newest may hold.
-        _ => !compared.is_empty() || before.contains('!'),
+        (None, Comparison::Is | Comparison::Begins | Comparison::Contains) => is_linux(&condition.text),
     }
 }
 
@@ -386,29 +374,10 @@ const SHARES: [&str; 11] = [
 /// Options by which a line of its own does each part of the work.
 const SHARDS: [&str; 3] = ["--total-shards", "--shard-index", "--shard"];
 
-/// Options by which a test runner writes what its tests reach into a file.
-const MEASURES: [&str; 4] =
-    ["--coverage-clover", "--coverage-cobertura", "--coverage-html", "--coverage-xml"];
-
 /// Returns a line without the options that only divide the work, where the job computes their values: elsewhere all of it is done.
-/// Those that only measure into a file of their own are left out, too.
 pub(super) fn whole_line(line: &str) -> String {
     let line = SHARES.iter().fold(without_absent(line), |line, option| without_computed(&line, option));
-    let line = SHARDS.iter().fold(line, |line, option| without_number(&line, option));
-    MEASURES.iter().fold(line, |line, option| without_file(&line, option))
-}
-
-fn without_file(line: &str, option: &str) -> String {
-    let Some((before, behind)) = line.split_once(&format!(" {option}")) else { return line.to_owned() };
-    let value = behind.strip_prefix(['=', ' ']).filter(|value| !value.starts_with('-'));
-    let end = value.and_then(|value| value.find(' ').map(|at| &value[at..]));
-    // Without a value, or in quotes, it is left as it is.
-    match value {
-        Some(value) if !value.is_empty() && !value.contains(['"', '\'']) => {
-            format!("{before}{}", end.unwrap_or(""))
-        }
-        Some(_) | None => line.to_owned(),
-    }
+    SHARDS.iter().fold(line, |line, option| without_number(&line, option))
 }
 
 /// Returns a line without what only some jobs of a matrix have, ` ${{ matrix.arguments || '' }}`.
@@ -680,9 +649,6 @@ mod tests {
             ("dart test --shard-index=4 --total-shards=5 -p vm", "dart test -p vm"),
             ("dart test --shard-index", "dart test --shard-index"),
             ("jest --shard=2/4 --ci", "jest --ci"),
-            ("vendor/bin/phpunit --coverage-clover clover.xml", "vendor/bin/phpunit"),
-            ("phpunit --coverage-xml=x --testdox", "phpunit --testdox"),
-            ("phpunit --coverage-text", "phpunit --coverage-text"),
             ("jest --shard=${{ matrix.shard }}/4", "jest --shard=${{ matrix.shard }}/4"),
         ] {
             assert_eq!(whole_line(line), expected, "{line}");
