@@ -1,6 +1,7 @@
 //! Patterns of paths, with the rules of `.gitignore`, which everybody knows: without a slash in front of its last part
 //! a pattern holds in every folder, and a folder stands for everything in it.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
@@ -17,7 +18,21 @@ use crate::base::path::DocPath;
 #[serde(try_from = "String")]
 pub struct PathPattern {
     source: String,
-    globs: Vec<Glob>,
+    shape: Shape,
+}
+
+/// What a pattern asks of a path. Nearly all that are written ask for a name, and hundreds of them are known: a regular expression
+/// for each would take longer to make than most runs take to look at what changed.
+#[derive(Clone)]
+enum Shape {
+    /// These parts follow each other in the path: `tests`, `**/.cargo/config`.
+    Anywhere(String),
+    /// The path begins with these parts: `/scripts/check.sh`.
+    FromRoot(String),
+    /// One part begins and ends so: `*_test.go`.
+    Name { start: String, end: String },
+    /// Anything else. A folder has a glob for all that is in it.
+    Globs(Vec<Glob>),
 }
 
 /// Why a text is not a pattern.
@@ -55,14 +70,44 @@ impl PathPattern {
         if plain.split('/').any(|part| part == "..") {
             return Err(PatternError::Outside);
         }
-        let glob = if is_anchored { plain.to_owned() } else { format!("**/{plain}") };
-        // A folder means all that is in it.
-        let mut globs = vec![compiled(&format!("{glob}/**"))?];
-        if !trimmed.ends_with('/') {
-            globs.push(compiled(&glob)?);
-        }
-        Ok(Self { source: source.to_owned(), globs })
+        let shape = match Shape::plain(plain, is_anchored) {
+            Some(shape) => shape,
+            None => Shape::Globs(globs(plain, is_anchored, trimmed.ends_with('/'))?),
+        };
+        Ok(Self { source: source.to_owned(), shape })
     }
+}
+
+impl Shape {
+    /// Reads a pattern that is compared without a regular expression.
+    fn plain(pattern: &str, is_anchored: bool) -> Option<Self> {
+        let (parts, is_anchored) =
+            pattern.strip_prefix("**/").map_or((pattern, is_anchored), |rest| (rest, false));
+        if parts.contains(SPECIAL) || parts.split('/').any(str::is_empty) {
+            return None;
+        }
+        match parts.split_once('*') {
+            None if is_anchored => Some(Self::FromRoot(parts.to_owned())),
+            None => Some(Self::Anywhere(parts.to_owned())),
+            Some((start, end)) if !is_anchored && !end.contains('*') && !parts.contains('/') => {
+                Some(Self::Name { start: start.to_owned(), end: end.to_owned() })
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// What has a meaning in a pattern, beside `*`.
+const SPECIAL: [char; 7] = ['?', '[', ']', '{', '}', '\\', '!'];
+
+fn globs(plain: &str, is_anchored: bool, is_folder: bool) -> Result<Vec<Glob>, PatternError> {
+    let glob = if is_anchored { plain.to_owned() } else { format!("**/{plain}") };
+    // A folder means all that is in it.
+    let mut globs = vec![compiled(&format!("{glob}/**"))?];
+    if !is_folder {
+        globs.push(compiled(&glob)?);
+    }
+    Ok(globs)
 }
 
 fn compiled(glob: &str) -> Result<Glob, PatternError> {
@@ -104,23 +149,74 @@ impl fmt::Debug for PathPattern {
 }
 
 /// Many patterns, asked at once.
-#[derive(Clone, Debug)]
-pub struct PathSet(GlobSet);
+#[derive(Clone, Debug, Default)]
+pub struct PathSet {
+    /// By what they mean: everything, or folders alone.
+    plain: [PlainSet; 2],
+    globs: GlobSet,
+}
+
+/// Patterns that are compared without a regular expression.
+#[derive(Clone, Debug, Default)]
+struct PlainSet {
+    names: HashSet<String>,
+    /// Names of which only the start and the end are given.
+    open_names: Vec<(String, String)>,
+    /// Several parts, with a slash on either side.
+    sequences: Vec<String>,
+    /// Parts that a path begins with, with a slash on either side.
+    from_root: Vec<String>,
+}
 
 impl PathSet {
     /// Makes one of patterns. One that is too large for the matcher means nothing.
     pub fn of<'p>(patterns: impl IntoIterator<Item = &'p PathPattern>) -> Self {
         let mut builder = GlobSetBuilder::new();
-        for glob in patterns.into_iter().flat_map(|pattern| &pattern.globs) {
-            builder.add(glob.clone());
+        let mut set = Self::default();
+        for pattern in patterns {
+            let plain = &mut set.plain[usize::from(pattern.is_folder())];
+            match &pattern.shape {
+                Shape::Anywhere(parts) if parts.contains('/') => plain.sequences.push(format!("/{parts}/")),
+                Shape::Anywhere(name) => drop(plain.names.insert(name.clone())),
+                Shape::FromRoot(parts) => plain.from_root.push(format!("/{parts}/")),
+                Shape::Name { start, end } => plain.open_names.push((start.clone(), end.clone())),
+                Shape::Globs(globs) => {
+                    for glob in globs {
+                        builder.add(glob.clone());
+                    }
+                }
+            }
         }
         // Each pattern was compiled alone before, so only their sum can be too large.
-        Self(builder.build().unwrap_or_else(|_| GlobSet::empty()))
+        set.globs = builder.build().unwrap_or_else(|_| GlobSet::empty());
+        set
     }
 
     /// Tells whether one of the patterns means the file at a path, itself or by a folder that it is in.
     pub fn matches(&self, path: &str) -> bool {
-        self.0.is_match(path)
+        let [all, folders] = &self.plain;
+        let folder = path.rsplit_once('/').map(|(folder, _)| folder);
+        all.means(path) || folder.is_some_and(|folder| folders.means(folder)) || self.globs.is_match(path)
+    }
+}
+
+impl PlainSet {
+    /// Tells whether a path, or a folder that it is in, is meant.
+    fn means(&self, path: &str) -> bool {
+        let is_open = |part: &str| {
+            let fits =
+                |start: &str, end: &str| part.strip_prefix(start).is_some_and(|rest| rest.ends_with(end));
+            self.open_names.iter().any(|(start, end)| fits(start, end))
+        };
+        if path.split('/').any(|part| self.names.contains(part) || is_open(part)) {
+            return true;
+        }
+        if self.sequences.is_empty() && self.from_root.is_empty() {
+            return false;
+        }
+        let path = format!("/{path}/");
+        let begins = |parts: &String| path.starts_with(parts);
+        self.sequences.iter().any(|parts| path.contains(parts)) || self.from_root.iter().any(begins)
     }
 }
 
@@ -146,7 +242,40 @@ impl Decode for PathPattern {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_compared_plainly_is_what_its_globs_mean(
+            pattern in r"(\./|/|\*\*/)?([ab*.]{1,3}/){0,2}[ab*.]{1,3}/?",
+            paths in prop::collection::vec(r"([ab.]{1,3}/){0,3}[ab.]{1,3}", 1..20),
+        ) {
+            let Ok(parsed) = PathPattern::parse(&pattern) else { return Ok(()) };
+            let set = PathSet::of([&parsed]);
+            let plain = pattern.strip_prefix("./").unwrap_or(&pattern).trim_end_matches('/');
+            let is_anchored = pattern.starts_with("./") || plain.contains('/');
+            let plain = plain.strip_prefix('/').unwrap_or(plain);
+            let mut builder = GlobSetBuilder::new();
+            for glob in globs(plain, is_anchored, pattern.ends_with('/')).unwrap() {
+                builder.add(glob);
+            }
+            let globs = builder.build().unwrap();
+            for path in &paths {
+                prop_assert_eq!(set.matches(path), globs.is_match(path), "{} {}", pattern, path);
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_of_names_make_no_regular_expression() {
+        for pattern in
+            ["tests/", "tests", "/check.sh", "**/.cargo/config", "*_test.go", ".eslintrc*", "*.snap"]
+        {
+            assert!(!matches!(PathPattern::parse(pattern).unwrap().shape, Shape::Globs(_)), "{pattern}");
+        }
+    }
 
     #[test]
     fn patterns_are_those_of_gitignore() {
