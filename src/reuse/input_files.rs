@@ -26,12 +26,16 @@ use crate::git::call::Call;
 use crate::git::error::GitError;
 use crate::git::repository_paths::RepositoryPaths;
 use crate::git::runner::Git;
+use crate::git::tracked_files;
 
 /// Files from which on it pays to read them in several threads.
 const WORTH_THREADS: usize = 256;
 
 /// The most threads that read files.
 const MOST_THREADS: usize = 8;
+
+/// The mode of a submodule in an index.
+const SUBMODULE: &[u8] = b"160000";
 
 /// The files of a key with their contents.
 pub struct ReadFiles {
@@ -121,11 +125,8 @@ pub fn ignored_source(
     if reads.is_nothing() {
         return Ok(None);
     }
-    // A folder that is ignored as a whole is one entry.
-    let ignored =
-        Call::new("ls-files").with(&["--others", "--ignored", "--exclude-standard", "--directory", "-z"]);
     let is_work = |path: &str| !is_own(path.as_bytes()) && !own.iter().any(|own| is_within(path, own));
-    let mut left = paths(&git.bytes(&ignored, &[])?);
+    let mut left = paths(&git.bytes(&ignored_folders(), &[])?);
     while let Some(entry) = left.pop() {
         let Some(folder) = entry.strip_suffix('/') else {
             match reads.reader(&entry, inputs).filter(|_| is_work(&entry)) {
@@ -138,6 +139,11 @@ pub fn ignored_source(
         }
     }
     Ok(None)
+}
+
+/// Asks for what git ignores. A folder that is ignored as a whole is one entry.
+fn ignored_folders() -> Call {
+    Call::new("ls-files").with(&["--others", "--ignored", "--exclude-standard", "--directory", "-z"])
 }
 
 /// Lists a folder that git does not, with a slash behind folders. Links are not followed.
@@ -161,36 +167,107 @@ fn paths(printed: &[u8]) -> Vec<String> {
 ///
 /// # Errors
 /// One of them cannot be read, or a submodule is not what its commit says.
-pub fn read_all(git: &Git, top: &Path, chosen: &ChosenFiles) -> Result<ReadFiles, NoKey> {
+pub fn read_all(
+    git: &Git,
+    top: &Path,
+    chosen: &ChosenFiles,
+    patterns: &InputPatterns,
+) -> Result<ReadFiles, NoKey> {
     let mut inputs: BTreeMap<String, KeyFile> =
         each(top, &chosen.inputs)?.into_iter().filter_map(|(path, file)| Some((path, file?))).collect();
     for (path, commit) in &chosen.submodules {
-        inputs.insert(path.clone(), submodule(git, top, path, commit)?);
+        inputs.insert(path.clone(), submodule(git, top, path, commit, patterns)?);
     }
     Ok(ReadFiles { inputs, judges: each(top, &chosen.judges)?.into_iter().collect() })
 }
 
 /// Reads a submodule by its commit. One that is not checked out is the one that the index has.
-fn submodule(git: &Git, top: &Path, path: &str, commit: &ObjectId) -> Result<KeyFile, NoKey> {
+fn submodule(
+    git: &Git,
+    top: &Path,
+    path: &str,
+    commit: &ObjectId,
+    inputs: &InputPatterns,
+) -> Result<KeyFile, NoKey> {
     let directory = place(top, path);
     let file = |commit: &ObjectId| KeyFile {
         mode: FileMode::Repository,
         content: Sum::of(commit.as_str().as_bytes()),
     };
-    if directory.join(".git").symlink_metadata().is_err() {
-        let is_empty = fs_err::read_dir(&directory).map_or(true, |mut entries| entries.next().is_none());
-        return if is_empty { Ok(file(commit)) } else { Err(NoKey::DirtySubmodule(path.to_owned())) };
+    if !is_checked_out(&directory, path)? {
+        return Ok(file(commit));
     }
     let inside = git.of(&directory);
+    is_its_commit(&inside, &directory, path, inputs)?;
+    let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
+    Ok(file(&inside.id(&head)?))
+}
+
+/// Tells whether there is a submodule in its place, where nothing else may be.
+fn is_checked_out(directory: &Path, path: &str) -> Result<bool, NoKey> {
+    if directory.join(".git").symlink_metadata().is_ok() {
+        return Ok(true);
+    }
+    let is_empty = fs_err::read_dir(directory).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty { Ok(false) } else { Err(NoKey::DirtySubmodule(path.to_owned())) }
+}
+
+/// Sees to it that a submodule has what its commit has and nothing else that inputs name, and so have those inside of it.
+fn is_its_commit(git: &Git, directory: &Path, path: &str, inputs: &InputPatterns) -> Result<(), NoKey> {
     let status =
         // Both are said, because configuration can have git pass over untracked files and over what
         // changed in submodules.
         Call::new("status").with(&["--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"]);
-    if !inside.bytes(&status, &[])?.is_empty() {
+    if !git.bytes(&status, &[])?.is_empty() {
         return Err(NoKey::DirtySubmodule(path.to_owned()));
     }
-    let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
-    Ok(file(&inside.id(&head)?))
+    // An ignored file is an input where it is named, and its content is in no commit.
+    let is_named = |below: &String| {
+        let below = format!("{path}/{}", below.trim_end_matches('/'));
+        inputs.name(&below) || inputs.literals().any(|literal| is_within(literal, &below))
+    };
+    if inputs.literals().any(|literal| is_within(literal, path) || is_within(path, literal)) {
+        let ignored = paths(&git.bytes(&ignored_folders(), &[])?);
+        if let Some(below) = ignored.into_iter().find(is_named) {
+            return Err(NoKey::IgnoredInSubmodule { submodule: path.to_owned(), path: below });
+        }
+    }
+    // The status says nothing of a file that the index tells git not to look at.
+    for file in tracked_files::read(&git.bytes(&tracked_files::call(), &[])?) {
+        let below = gitpath::to_text(file.path);
+        let there = place(directory, &below);
+        if !file.is_seen() && there.symlink_metadata().is_ok() {
+            return Err(NoKey::UnseenInSubmodule { submodule: path.to_owned(), path: below });
+        }
+        let path = format!("{path}/{below}");
+        if file.mode() == SUBMODULE && is_checked_out(&there, &path)? {
+            is_its_commit(&git.of(&there), &there, &path, inputs)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sees to it that no folder above these files is a link. Git lists files that it tracks there all the same, and nothing of what else
+/// the link leads to.
+///
+/// # Errors
+/// One is.
+pub fn no_links_above<'p>(top: &Path, paths: impl Iterator<Item = &'p String>) -> Result<(), NoKey> {
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for path in paths {
+        let mut folder = path.as_str();
+        while let Some((above, _)) = folder.rsplit_once('/') {
+            folder = above;
+            // What is above a folder that was looked at was, too.
+            if !seen.insert(folder) {
+                break;
+            }
+            if place(top, folder).is_symlink() {
+                return Err(NoKey::LinkedFolder(folder.to_owned()));
+            }
+        }
+    }
+    Ok(())
 }
 
 type ReadFile = (String, Option<KeyFile>);
@@ -257,7 +334,8 @@ fn look(place: &Path, buffer: &mut [u8]) -> io::Result<Option<KeyFile>> {
             Err(error) => return Err(error),
         }
     }
-    let is_executable = metadata.permissions().mode() & 0o111 != 0;
+    // As git and the kernel have it: the owner is who runs it.
+    let is_executable = metadata.permissions().mode() & 0o100 != 0;
     let mode = if is_executable { FileMode::Executable } else { FileMode::File };
     Ok(Some(KeyFile { mode, content: Sum::end(digest) }))
 }

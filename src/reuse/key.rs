@@ -59,7 +59,7 @@ pub struct KeyParts {
     pub tools: BTreeMap<String, Sum>,
     /// The values of variables of the environment; none for one that is not set.
     pub env: BTreeMap<String, Option<Sum>>,
-    /// The operating system, the architecture and the image, each by its name.
+    /// The operating system, the architecture, the image and the directory in which actions run, each by its name.
     pub platform: BTreeMap<String, String>,
     /// How actions are confined.
     pub sandbox: Sum,

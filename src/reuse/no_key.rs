@@ -44,6 +44,33 @@ pub enum NoKey {
     /// The content of a submodule is not that of its commit.
     #[error("the submodule `{}` has changes of its own", one_line(.0, 120))]
     DirtySubmodule(String),
+    /// The index of a submodule tells git not to look at one of its files.
+    #[error(
+        "the index of the submodule `{}` tells git not to look at `{}`",
+        one_line(submodule, 120),
+        one_line(path, 120)
+    )]
+    UnseenInSubmodule {
+        /// The path of the submodule.
+        submodule: String,
+        /// The path of the file from there.
+        path: String,
+    },
+    /// An input is a file that git ignores in a submodule: no commit has it.
+    #[error(
+        "git ignores `{}` in the submodule `{}`, and an input names it",
+        one_line(path, 120),
+        one_line(submodule, 120)
+    )]
+    IgnoredInSubmodule {
+        /// The path of the submodule.
+        submodule: String,
+        /// The path of the file from there.
+        path: String,
+    },
+    /// Git tracks files below what is a link now. What else it leads to is in no list.
+    #[error("`{}` is a link, and git tracks files below it", one_line(.0, 120))]
+    LinkedFolder(String),
     /// Git does not look into a repository that is not a submodule.
     #[error("`{}` is a repository of its own, and no submodule", one_line(.0, 120))]
     NestedRepository(String),

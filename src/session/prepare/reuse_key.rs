@@ -80,6 +80,8 @@ pub(super) struct KeyedFiles {
     top: PathBuf,
     /// The same, as a path of a scope.
     here: ScopePath,
+    /// The directory in which actions run, from there.
+    inside: String,
     read: ReadFiles,
     has_uncommitted: bool,
 }
@@ -172,17 +174,27 @@ impl KeyQuestion {
         let declared = &self.judging.declared;
         let choice = Choice { inputs: &inputs, declared, obeyed: &followed.obeyed, scope: &scope, own: &own };
         let chosen = chosen(&listed, &choice)?;
-        let read = input_files::read_all(&git, &top, &chosen)?;
+        input_files::no_links_above(
+            &top,
+            chosen.inputs.iter().chain(chosen.judges.intersection(&listed.tracked)),
+        )?;
+        let read = input_files::read_all(&git, &top, &chosen, &inputs)?;
         // A pattern may mean files inside of a submodule, which are not listed.
         if chosen.submodules.is_empty() {
             each_holds_some(&inputs, &read.inputs.keys().map(String::as_str))?;
         }
-        Ok(KeyedFiles { top, here, read, has_uncommitted: !chosen.uncommitted.is_empty() })
+        Ok(KeyedFiles {
+            top,
+            inside: inside.to_owned(),
+            here,
+            read,
+            has_uncommitted: !chosen.uncommitted.is_empty(),
+        })
     }
 
     /// Makes the key of files that were read, and of everything else that it is made of.
     pub(super) async fn complete(&self, files: KeyedFiles, cancel: &Cancel) -> Result<FoundKey, NoKey> {
-        let KeyedFiles { top, here, read, has_uncommitted } = files;
+        let KeyedFiles { top, here, inside, read, has_uncommitted } = files;
         let commands = tool_commands(&self.reuse.tools, &self.context)?;
         let tools = tool_output::ask_all(&commands, &self.root, &self.env, cancel).await?;
         let value = |name: &String| {
@@ -198,7 +210,7 @@ impl KeyQuestion {
             judges: read.judges,
             tools,
             env: self.names.iter().map(value).collect(),
-            platform: self.platform(),
+            platform: self.platform(inside),
             sandbox: self.sandbox,
         };
         let hidden = if self.reuse.hermetic { undeclared(&top, &parts)? } else { Vec::new() };
@@ -221,7 +233,8 @@ impl KeyQuestion {
         seen.collect()
     }
 
-    fn platform(&self) -> BTreeMap<String, String> {
+    /// Returns where it runs: on what, and in which directory, as a check finds other files in another one.
+    fn platform(&self, directory: String) -> BTreeMap<String, String> {
         let release = read::bytes(std::path::Path::new(OS_RELEASE), MOST_OF_RELEASE);
         // macOS has no such file.
         let release = release.map_or_else(|_| "none".to_owned(), |bytes| Sum::of(&bytes).to_string());
@@ -229,6 +242,7 @@ impl KeyQuestion {
             ("os", std::env::consts::OS.to_owned()),
             ("architecture", std::env::consts::ARCH.to_owned()),
             ("release", release),
+            ("directory", directory),
         ];
         let images = IMAGES.into_iter().filter_map(|name| Some((name, self.env.get(name)?.clone())));
         fixed.into_iter().chain(images).map(|(name, value)| (name.to_owned(), value)).collect()

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 
 use super::{git, made, project};
-use crate::common::Project;
+use crate::common::{Project, Ran};
 
 #[test]
 fn a_run_that_finds_the_same_is_not_made_and_reports_like_any_other() {
@@ -64,6 +64,7 @@ fn whatever_the_check_may_read_is_in_the_key() {
     after(&project, "back", false, |p| p.write("src/b.txt", "b\n"));
     after(&project, "line ends alone", true, |p| p.write("src/b.txt", "b\r\n"));
     after(&project, "a mode", true, |_| mode("src/b.txt", 0o755));
+    after(&project, "a mode for others alone", true, |_| mode("src/b.txt", 0o655));
     after(&project, "a new file", true, |p| p.write("src/deep/new.txt", ""));
     after(&project, "it goes", false, |p| std::fs::remove_file(p.at("src/deep/new.txt")).unwrap());
     after(&project, "a link in its place", true, |p| {
@@ -125,6 +126,7 @@ fn what_is_not_known_makes_no_key_and_nothing_is_kept() {
         ("a tool that fails", "echo exit 3 >> tool", "failed with exit code 3"),
         ("a tool that is gone", "rm tool", "cannot be started"),
         ("a pipe", "rm src/b.txt; mkfifo src/b.txt", "b.txt"),
+        ("a link in the place of a folder", "mv src elsewhere; ln -s elsewhere src", "`src` is a link"),
         ("a repository inside", "git init -q src/inner; touch src/inner/x", "a repository of its own"),
         (
             "a repository in a folder that git ignores",
@@ -236,4 +238,39 @@ fn a_loop_that_asks_somebody_cannot_be_reused() {
         let ran = project.run(&["validate", "main"]).code(2);
         assert!(ran.all().contains("cannot be reused") && ran.all().contains(said), "{said}: {}", ran.all());
     }
+}
+
+#[test]
+fn another_directory_is_another_key() {
+    let project = project();
+    project.run(&["run", "main"]).code(0);
+    std::fs::create_dir(project.at("src/deep")).unwrap();
+    let inside = project.at("src/deep");
+    let ran = project
+        .program(crate::common::LL_LOOP.as_str(), &["run", "main", "--reuse-only"])
+        .current_dir(inside)
+        .output();
+    let ran = Ran::of(&ran.unwrap()).code(2);
+    assert!(ran.all().contains("not reused"), "{}", ran.all());
+}
+
+#[test]
+fn a_submodule_of_which_git_does_not_tell_all_makes_no_key() {
+    let project = project();
+    let inner = "set -e
+        git() { command git -c user.name=t -c user.email=t@example.org -c protocol.file.allow=always \"$@\"; }
+        git init -q .git/inner; cd .git/inner; echo a > a; echo gen > .gitignore; git add a .gitignore; git commit -q -m a; cd ../..
+        git submodule add -q ./.git/inner src/inner; git commit -q -m inner";
+    let made_one = project.program("bash", &["-c", inner]).output().unwrap();
+    assert!(made_one.status.success(), "{}", String::from_utf8_lossy(&made_one.stderr));
+    after(&project, "a submodule", true, |_| {});
+    after(&project, "the same submodule", false, |_| {});
+    project.write("src/inner/gen", "1");
+    let ran = project.run(&["run", "main"]);
+    assert!(ran.all().contains("git ignores `gen` in the submodule `src/inner`"), "{}", ran.all());
+    std::fs::remove_file(project.at("src/inner/gen")).unwrap();
+    git(&project, &["-C", "src/inner", "update-index", "--assume-unchanged", "a"]);
+    project.write("src/inner/a", "b");
+    let ran = project.run(&["run", "main"]);
+    assert!(ran.all().contains("tells git not to look at `a`"), "{}", ran.all());
 }
