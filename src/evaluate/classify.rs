@@ -34,6 +34,9 @@ impl Evaluator for Classify {
         };
         Ok(match line.map(|line| (line, Verdict::parse(line))) {
             Some((_, Some(verdict))) => Judged::new(verdict, json!({ "line": which })),
+            Some((line, None)) if line.chars().any(char::is_control) => {
+                Judged::error(format!("`{}` has control characters, which no verdict has", excerpt(line)))
+            }
             Some((line, None)) => Judged::error(format!("`{}` is too long for a verdict", excerpt(line))),
             None => Judged::error(format!("the output has no {which} line that is not blank")),
         })

@@ -52,7 +52,14 @@ fn last_assignment<'t>(text: &'t str, key: &str) -> Option<&'t str> {
 pub(super) fn number(value: f64) -> Value {
     // Up to there every whole number is exact.
     #[expect(clippy::cast_possible_truncation, reason = "the value is whole and far from the limits")]
-    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        json!(value as i64)
+    } else if value.is_finite() {
+        json!(value)
+    } else {
+        // JSON has no number for it.
+        json!(value.to_string())
+    }
 }
 
 #[cfg(test)]
@@ -82,5 +89,6 @@ mod tests {
     fn whole_numbers_are_written_whole() {
         assert_eq!(number(42.0).to_string(), "42");
         assert_eq!(number(0.5).to_string(), "0.5");
+        assert_eq!(number(f64::NEG_INFINITY).to_string(), "\"-inf\"");
     }
 }

@@ -51,8 +51,9 @@ impl Evaluator for OutputContains {
         if let Some(why) = unseen {
             return Ok(Judged::error(why));
         }
-        // Only without a match, as in the predecessor: a text that has both is a yes.
-        if !matched && !self.negate {
+        // Only without a match: a text that has both is decided by the pattern. Where absence means yes, a crash before anything was
+        // looked at must not be one.
+        if !matched {
             for template in &self.error_patterns {
                 let error = template.render(judging.scope)?;
                 match OutputPattern::read(&error).and_then(|pattern| pattern.is_in(text)) {
