@@ -6,6 +6,7 @@ use crate::base::name::StateName;
 use crate::base::text;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
+use crate::engine::verification::Verification;
 
 impl Digest {
     /// Returns the outcome in one sentence, with names in backticks.
@@ -156,7 +157,10 @@ impl Digest {
                 .words(" ")
                 .words(&step.said())
                 .words(" and nothing passed after it"),
-            None => sentence.words("ended at ").name(&end.final_state).words(" and nothing was checked"),
+            None => match self.verification().and_then(Verification::why) {
+                Some(why) => sentence.words(&text::one_line(&why, 300)),
+                None => sentence.words("ended at ").name(&end.final_state).words(" and nothing was checked"),
+            },
         }
     }
 

@@ -88,6 +88,18 @@ impl Prepared {
         let context = resolve(&self, &options, &files, session)?;
         self.settle(&context, session)?;
         if let Some(limit) = options.max_iterations {
+            let too_many =
+                self.machine.steps().find(|(_, step)| step.repeat.is_some_and(|passes| passes > limit));
+            if let Some((_, step)) = too_many {
+                let passes = step.repeat.unwrap_or(limit);
+                let message = format!(
+                    "`passes: {passes}` of `{}` cannot be reached: `--max-iterations` allows {limit}",
+                    step.name
+                );
+                return Err(
+                    Error::refused(message).with_hint("each of them is a pass of its own; raise the option")
+                );
+            }
             self.machine.limits.iterations.limit = limit;
         }
         Ok(BoundLoop { session, prepared: self, options, files, context })
