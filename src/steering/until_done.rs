@@ -19,6 +19,10 @@ use crate::people::reply;
 use crate::people::run_wait::RunWait;
 use crate::process::clock::Clock;
 
+/// The most open pull requests that are looked at, the last that were updated.
+// The statuses of each are a request of their own, and a token of a job has 1,000 requests an hour.
+const MOST_OPEN: usize = 100;
+
 /// The most closed pull requests that are looked at, the last ones.
 const MOST_CLOSED: usize = 30;
 
@@ -84,9 +88,14 @@ impl Session<'_> {
                 .map_err(|error| unanswered(&error))?;
             left = left.min(u32::try_from(max.saturating_sub(started)).unwrap_or(u32::MAX));
         }
-        let heads =
+        let Heads { heads, are_cut } =
             heads(&server, &WorkflowJob::read(&self.env.lookup())).map_err(|error| unanswered(&error))?;
         let mut round = Round { server, options, now, left, lines: Vec::new() };
+        if are_cut {
+            round.lines.push(format!(
+                "of more than {MOST_OPEN} open pull requests, the {MOST_OPEN} that were updated last are looked at"
+            ));
+        }
         for head in &heads {
             round.at(head).map_err(|error| unanswered(&error))?;
         }
@@ -94,9 +103,16 @@ impl Session<'_> {
     }
 }
 
+/// The commits at which runs may wait.
+struct Heads {
+    heads: Vec<WatchedHead>,
+    /// Whether there are further open pull requests, which were not looked at.
+    are_cut: bool,
+}
+
 /// Returns the commits at which runs may wait: of the branch of the job, of open pull requests, and of those closed lately.
 /// What a fork proposes goes on nowhere.
-fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiError> {
+fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Heads, ApiError> {
     let JobServer { api, repository, .. } = server;
     let of_branch =
         job.git_ref.clone().zip(job.sha.clone()).filter(|(name, _)| name.starts_with("refs/heads/"));
@@ -104,19 +120,24 @@ fn heads(server: &JobServer, job: &WorkflowJob) -> Result<Vec<WatchedHead>, ApiE
         .map(|(git_ref, sha)| WatchedHead { shown: git_ref.clone(), git_ref, sha, closed: None })
         .into_iter()
         .collect();
-    // Open ones first: a commit that was proposed again must not count as one of a closed pull request.
-    for (are_open, most) in [(true, usize::MAX), (false, MOST_CLOSED)] {
-        let own = pull_list::list(api, repository, are_open, most)?.into_iter().filter(|pull| pull.is_own);
-        for WatchedPull { number, branch, sha, .. } in own {
-            // A branch may be proposed twice, and one that is merged be that of the job.
-            if heads.iter().all(|known| known.sha != sha) {
-                let (shown, git_ref) = (format!("#{number}"), format!("refs/heads/{branch}"));
-                let closed = (!are_open).then_some(number);
-                heads.push(WatchedHead { shown, git_ref, sha, closed });
-            }
+    // All of them: a commit that was proposed again must not count as one of a closed pull request.
+    let open = pull_list::list(api, repository, true, usize::MAX)?;
+    let are_cut = open.len() > MOST_OPEN;
+    let (looked_at, others) = open.split_at(open.len().min(MOST_OPEN));
+    let closed = pull_list::list(api, repository, false, MOST_CLOSED)?;
+    let is_open_elsewhere = |sha: &String| others.iter().any(|pull| pull.is_own && pull.sha == *sha);
+    let open = looked_at.iter().map(|pull| (pull, true));
+    for (pull, is_open) in open.chain(closed.iter().map(|pull| (pull, false))) {
+        let WatchedPull { number, branch, sha, is_own } = pull;
+        // A branch may be proposed twice, and one that is merged be that of the job.
+        let is_known = heads.iter().any(|known| known.sha == *sha) || (!is_open && is_open_elsewhere(sha));
+        if *is_own && !is_known {
+            let (shown, git_ref) = (format!("#{number}"), format!("refs/heads/{branch}"));
+            let closed = (!is_open).then_some(*number);
+            heads.push(WatchedHead { shown, git_ref, sha: sha.clone(), closed });
         }
     }
-    Ok(heads)
+    Ok(Heads { heads, are_cut })
 }
 
 impl Round<'_> {
@@ -124,13 +145,12 @@ impl Round<'_> {
         let standing = StandingRuns::at(&self.server.api, &self.server.repository, &head.sha)?;
         for run in standing.last() {
             let Some(wait) = run.wait.as_ref().filter(|_| self.is_meant(run)) else { continue };
+            let counted =
+                if *wait == RunWait::Legs { standing.attempts_of(run) } else { standing.links_of(run) };
             let facts = WaitingFacts {
                 is_closed: head.closed.is_some(),
-                links: if *wait == RunWait::Legs {
-                    standing.attempts_of(run)
-                } else {
-                    standing.links_of(run)
-                },
+                // Where the number is not known, nothing goes on that it could keep from it.
+                links: *counted.as_ref().unwrap_or(&u32::MAX),
                 max_chain: self.options.max_chain,
                 now: self.now,
             };
@@ -140,6 +160,10 @@ impl Round<'_> {
                 NextStep::Repeat => self.repeat(head, run)?,
                 NextStep::TakeTimeout => self.start(head, run, 0, "takes `timeout`, as nobody answered")?,
                 NextStep::EndChain => {
+                    if let Err(unknown) = counted {
+                        self.say(head, run, &format!("waits: {unknown}"));
+                        continue;
+                    }
                     let why = format!(
                         "handed off, and nothing goes on: the chain had its {} further runs",
                         facts.max_chain

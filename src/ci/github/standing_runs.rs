@@ -103,8 +103,11 @@ impl StandingRuns {
     }
 
     /// Returns in how many runs of workflows a run was until now.
-    pub fn links_of(&self, run: &StandingRun) -> u32 {
-        u32::try_from(self.chain_of(&run.names.instance).len()).unwrap_or(u32::MAX)
+    ///
+    /// # Errors
+    /// The commit has more statuses than are read: a chain that is counted too short would never end.
+    pub fn links_of(&self, run: &StandingRun) -> Result<u32, ApiError> {
+        Ok(u32::try_from(self.whole_chain_of(&run.names.instance)?.len()).unwrap_or(u32::MAX))
     }
 
     /// Returns the runs of workflows that a run was in until now, the first one first.
@@ -121,13 +124,16 @@ impl StandingRuns {
     /// # Errors
     /// The commit has more statuses than are read.
     pub fn whole_chain_of(&self, instance: &str) -> Result<Vec<u64>, ApiError> {
-        if self.is_cut {
-            return Err(ApiError::Unreadable {
-                request: "in which runs of workflows the run was".to_owned(),
-                reason: format!("the commit has more than {MAX_READ} statuses"),
-            });
-        }
+        self.must_be_whole("in which runs of workflows the run was")?;
         Ok(self.chain_of(instance))
+    }
+
+    fn must_be_whole(&self, question: &str) -> Result<(), ApiError> {
+        if !self.is_cut {
+            return Ok(());
+        }
+        let reason = format!("the commit has more than {MAX_READ} statuses");
+        Err(ApiError::Unreadable { request: question.to_owned(), reason })
     }
 
     /// Returns how the same loop stood before a run, as its last other run says it that is over.
@@ -147,13 +153,17 @@ impl StandingRuns {
     }
 
     /// Returns in how many attempts of its run of a workflow a merge of legs was until now.
-    pub fn attempts_of(&self, run: &StandingRun) -> u32 {
+    ///
+    /// # Errors
+    /// The commit has more statuses than are read.
+    pub fn attempts_of(&self, run: &StandingRun) -> Result<u32, ApiError> {
+        self.must_be_whole("in how many attempts the legs were")?;
         let waits = |other: &&StandingRun| {
             other.names.run == run.names.run
                 && other.names.loop_name == run.names.loop_name
                 && other.wait == Some(RunWait::Legs)
         };
-        u32::try_from(self.runs.iter().filter(waits).count()).unwrap_or(u32::MAX)
+        Ok(u32::try_from(self.runs.iter().filter(waits).count()).unwrap_or(u32::MAX))
     }
 
     /// Returns how often a question was reported.
@@ -275,5 +285,11 @@ mod tests {
         assert_eq!(endless.chain_of(RUN), [60]);
         let refused = endless.whole_chain_of(RUN).unwrap_err().to_string();
         assert!(refused.contains("more than 2000 statuses"), "{refused}");
+        // Neither the limit of a chain nor that of attempts can be held by a part of it.
+        let run = |standing: &StandingRuns| standing.last().next().unwrap().clone();
+        let whole = standing(false);
+        assert_eq!((whole.links_of(&run(&whole)), whole.attempts_of(&run(&whole))), (Ok(1), Ok(0)));
+        assert!(endless.links_of(&run(&endless)).is_err());
+        assert!(endless.attempts_of(&run(&endless)).is_err());
     }
 }

@@ -150,6 +150,16 @@ pub enum ApiError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A list goes on behind the last page that is read.
+    #[error("{server} has more for {request} than the {pages} pages that are read")]
+    Endless {
+        /// The server that was asked.
+        server: GithubServer,
+        /// Method and path.
+        request: String,
+        /// How many pages were read.
+        pages: u32,
+    },
     /// The environment says something about the network that cannot be.
     #[error("{0}")]
     Setup(String),
@@ -187,6 +197,7 @@ impl ApiError {
             | Self::Refused { .. }
             | Self::Rejected { .. }
             | Self::Unreadable { .. }
+            | Self::Endless { .. }
             | Self::Setup(_) => return None,
         };
         Some(help.to_owned())
@@ -383,7 +394,8 @@ impl Api {
         })
     }
 
-    /// Gets what is on all pages of a list, each page when the one before is used up.
+    /// Gets what is on all pages of a list, each page when the one before is used up. A list with more pages than are read
+    /// ends with an error, since nobody could tell it from a whole one.
     pub fn list<P: Page>(
         &self,
         path: &str,
@@ -599,7 +611,7 @@ impl<P: Page> Pages<'_, P> {
             None if server.fills_pages() => self.items.len() >= most,
             None => !self.items.is_empty() && total(&answer).is_none_or(|total| self.seen < total),
         };
-        self.next = (more && number < MAX_PAGES).then_some(number + 1);
+        self.next = more.then_some(number + 1);
         Ok(())
     }
 }
@@ -610,6 +622,10 @@ impl<P: Page> Iterator for Pages<'_, P> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.items.is_empty() {
             let number = self.next.take()?;
+            if number > MAX_PAGES {
+                let (server, request) = (self.api.server.clone(), ApiCall::get(&self.path, &[]).name());
+                return Some(Err(ApiError::Endless { server, request, pages: MAX_PAGES }));
+            }
             if let Err(error) = self.turn(number) {
                 return Some(Err(error));
             }
@@ -768,10 +784,17 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_never_ends_ends() {
+    fn a_list_that_never_ends_ends_with_an_error() {
         let server = TestServer::start();
         server.mount(Mock::given(method("GET")).respond_with(json(200, &json!(vec![1; 100]))));
-        assert_eq!(api(&server, &Pauses::none()).list::<Vec<u32>>("/t", &[]).count(), 100 * 100);
+        let api = api(&server, &Pauses::none());
+        let found: Vec<_> = api.list::<Vec<u32>>("/t", &[]).collect();
+        assert_eq!(found.iter().filter(|item| item.is_ok()).count(), 100 * 100);
+        let cut = found.last().unwrap().clone().unwrap_err();
+        assert_eq!(cut.to_string(), "GitHub has more for GET /t than the 100 pages that are read");
+        assert_eq!(server.requests(), 100);
+        // Whoever wants no more than that is not told of it.
+        assert!(api.list::<Vec<u32>>("/t", &[]).take(100 * 100).all(|item| item.is_ok()));
     }
 
     #[test]

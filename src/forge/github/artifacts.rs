@@ -349,13 +349,18 @@ pub fn named(
 
 /// Returns the newest artifact of these runs that can still be fetched, and that code of the repository itself made; for a
 /// job that has nothing but its name, that of another job if it has none. The list begins with the newest, and no more
-/// of it is read than needed.
+/// of it is read than needed; what stands behind the last page that is read counts as not there.
 pub fn newest(origins: &Origins<'_>, runs: &RunsMeant) -> Result<Option<FoundArtifact>, ArtifactError> {
     let Origins { api, repository, .. } = origins;
     let mut of_another_key = None;
     // The list is lazy, so no page is asked for beyond the one that has the answer.
     for found in api.list::<ArtifactList>(&repository.path("/actions/artifacts"), &[]) {
-        let found = found.map_err(needing)?;
+        let found = match found {
+            // Of a repository with more artifacts than are read, the newest ones have the answer: the others are long over, and
+            // an error would keep a series from ever beginning.
+            Err(ApiError::Endless { .. }) => break,
+            found => found.map_err(needing)?,
+        };
         let may_be_meant = found.name.starts_with(&runs.prefix) && !found.expired;
         if !may_be_meant || origins.of(&found)? != CodeOrigin::Own {
             continue;

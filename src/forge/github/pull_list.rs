@@ -7,9 +7,6 @@ use super::api::{Api, ApiError};
 use super::repository::RepositoryName;
 use super::workflow_event::is_sha;
 
-/// The most that are looked at, the last that were updated: as many as GitHub lists in one request.
-const MOST: usize = 100;
-
 /// A pull request of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedPull {
@@ -42,7 +39,7 @@ struct RowRepository {
     full_name: String,
 }
 
-/// Returns the pull requests that are open, or else those that were closed lately.
+/// Returns so many of the pull requests that are open, or else of those that are closed, the last that were updated first.
 ///
 /// # Errors
 /// The server does not answer.
@@ -55,7 +52,7 @@ pub fn list(
     let state = if are_open { "open" } else { "closed" };
     let query = [("state", state), ("sort", "updated"), ("direction", "desc")];
     let path = repository.path("/pulls");
-    let rows = api.list::<Vec<PullRow>>(&path, &query).take(most.min(MOST));
+    let rows = api.list::<Vec<PullRow>>(&path, &query).take(most);
     let rows: Vec<PullRow> =
         rows.collect::<Result<_, _>>().map_err(|error| error.needing("pull-requests: read"))?;
     let home = repository.to_string();

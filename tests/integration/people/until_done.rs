@@ -193,3 +193,14 @@ fn what_a_stranger_proposes_goes_on_nowhere() {
     drop(ran.code(0).says("not run this repository's own code"));
     assert_eq!(requests(&github), Vec::<String>::new());
 }
+
+#[test]
+fn a_chain_that_cannot_be_counted_waits() {
+    // More statuses than are read: how often the run went on before is not among them.
+    let mut statuses = vec![handed_off(5000, 70, "deadline")];
+    statuses.extend((1..=2000).map(|id| status(id, "other", 71, "other-20251120T234847-71", ":success")));
+    let (ran, github) = until_done(&[(SHA, statuses)], &of_own_code(), &["--max-chain", "1"]);
+    let ran = ran.code(0);
+    assert!(ran.all().contains("waits: ") && ran.all().contains("more than 2000 statuses"), "{}", ran.all());
+    assert_eq!(requests(&github), Vec::<String>::new());
+}
