@@ -11,6 +11,9 @@ use crate::forge::github::takeover::{RefCreation, RefServer, TakeoverError};
 use crate::git::call::Call;
 use crate::git::ref_calls::ref_in;
 
+/// How many digits an id has in a repository with SHA-256.
+const SHA256_DIGITS: usize = 64;
+
 /// Refs of a remote repository.
 pub(crate) struct PushedRefs {
     url: String,
@@ -20,10 +23,12 @@ pub(crate) struct PushedRefs {
 }
 
 impl PushedRefs {
-    /// Makes refs of this remote repository.
-    pub(crate) fn new(remote: GitRemote, session: &Session<'_>) -> Result<Self, TakeoverError> {
+    /// Makes refs of this remote repository, which has this commit.
+    pub(crate) fn new(remote: GitRemote, commit: &str, session: &Session<'_>) -> Result<Self, TakeoverError> {
         let remote = remote.into();
-        let scratch = Scratch::new(&remote, false, session).map_err(failed("init"))?;
+        // A repository has ids of one kind, and takes no others.
+        let is_sha256 = commit.len() == SHA256_DIGITS;
+        let scratch = Scratch::new(&remote, is_sha256, session).map_err(failed("init"))?;
         Ok(Self { url: remote.url, scratch, commit: OnceCell::new() })
     }
 

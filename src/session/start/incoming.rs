@@ -319,7 +319,7 @@ fn taken(
     session: &Session<'_>,
 ) -> Result<TakeoverOutcome, TakeoverError> {
     match GitRemote::of(api, point.repository, &session.env.lookup()) {
-        Some(remote) => take(api, &PushedRefs::new(remote, session)?, point, us),
+        Some(remote) => take(api, &PushedRefs::new(remote, commit, session)?, point, us),
         None => take(api, &ApiRefs::new(api, point, commit), point, us),
     }
 }

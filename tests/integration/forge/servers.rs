@@ -301,16 +301,23 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn of(kind: Kind) -> Self {
+        Self::with_ids(kind, "sha1")
+    }
+
+    /// The same where the repositories have ids of this kind.
+    fn with_ids(kind: Kind, ids: &str) -> Self {
         let github = Github::silent();
         let remote = tempfile::tempdir().unwrap();
-        let made = Command::new("git").args(["init", "-q", "--bare"]).arg(remote.path()).status().unwrap();
+        let format = format!("--object-format={ids}");
+        let mut init = Command::new("git");
+        let made = init.args(["init", "-q", "--bare", &format]).arg(remote.path()).status().unwrap();
         assert!(made.success());
         let state = State { event: ("push".to_owned(), "refs/heads/main".to_owned()), ..State::default() };
         let (address, remote_path) = (github.address(), remote.path().to_owned());
         let played = Played { kind, address, remote: remote_path, state: Arc::new(Mutex::new(state)) };
         github.mount(Mock::given(any()).respond_with(played.clone()));
         let one = Project::with_loop(HANDS_OFF);
-        git(&one, &["init", "-q", "-b", "main"]);
+        git(&one, &["init", "-q", "-b", "main", &format]);
         one.write(".git/info/exclude", "/out\n/summary\n/event.json\n/ready\n");
         git(&one, &["add", "-A"]);
         git(&one, &["commit", "-q", "-m", "first"]);
@@ -519,7 +526,10 @@ fn a_lost_report_of_a_run_that_is_over_is_a_warning() {
 /// The chain: a run is handed off, the next run is started, and it goes on with what was left.
 #[track_caller]
 fn check_chain(kind: Kind) -> Scene {
-    let scene = Scene::of(kind);
+    check_chain_of(Scene::of(kind))
+}
+
+fn check_chain_of(scene: Scene) -> Scene {
     let first = &scene.one;
     let mut command = first.command(&["action"]);
     command.env("INPUT_LOOP", "main").env("INPUT_ON_HANDOFF", "dispatch");
@@ -579,6 +589,18 @@ fn a_chain_goes_on_and_one_job_has_the_run() {
         assert!(ran.stderr.contains("another job has taken the run main-"), "{kind:?}: {}", ran.all());
         assert!(ran.stderr.contains(&format!("{page}\n")), "{kind:?}: {}", ran.all());
     }
+}
+
+#[test]
+fn one_job_has_the_run_of_a_repository_with_ids_of_sha256() {
+    let scene = check_chain_of(Scene::with_ids(Kind::Gitea, "sha256"));
+    let (ran, _next) = goes_on(scene.another());
+    let ran = ran.code(0);
+    assert!(ran.stderr.contains("took over main-"), "{}", ran.all());
+    assert!(!ran.all().contains("nothing keeps another job"), "{}", ran.all());
+    let (ran, _other) = goes_on(scene.another().env("GITHUB_RUN_ID", "9"));
+    let ran = ran.code(73);
+    assert!(ran.stderr.contains("another job has taken the run main-"), "{}", ran.all());
 }
 
 #[test]
