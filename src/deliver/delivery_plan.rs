@@ -4,9 +4,10 @@
 //! never touched.
 
 use crate::base::object::ObjectId;
+use crate::base::text::one_line;
 use crate::forge::forge_trait::{Commit, Pull, PullState, RefMove};
 use crate::forge::marker::Marker;
-use crate::forge::message::PatchId;
+use crate::forge::message::{PatchId, Trailers, calm};
 use crate::forge::names::StickyNames;
 use crate::forge::standing::{FixStanding, Refusal};
 
@@ -100,6 +101,12 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
              delete it to hand it back"
         ));
     }
+    if let Some(other) = head.and_then(|head| other_loop(names, head)) {
+        let branch = &names.branch;
+        return refused(format!(
+            "the branch `{branch}` has the fix of the loop `{other}`, whose name makes the same branch: rename one of both loops"
+        ));
+    }
     let (is_unverified, needs_draft) =
         (offer.standing == FixStanding::Unverified, offer.standing.needs_draft());
     // The parent counts as well as the tree: a branch that began at an older base is written anew
@@ -163,6 +170,13 @@ pub fn plan(names: &StickyNames, observed: &Observed, offer: &Offer, wants_pull:
         (true, false) => DeliveryPlan::Pull(step),
         (false, _) => write(names, observed, step),
     }
+}
+
+/// Returns the loop that a commit of ours is of, if it is another one: `web/tidy` and `web.tidy` share a branch.
+fn other_loop(names: &StickyNames, head: &Commit) -> Option<String> {
+    let trailers = Trailers::of(&head.message);
+    let name = trailers.loop_name()?;
+    (name != calm(names.r#loop.as_str())).then(|| one_line(name, 200))
 }
 
 /// Tells whether a pull request had these changes. Of several that had, the newest says what people decided.
@@ -238,6 +252,33 @@ mod tests {
 
     fn decided(observed: &Observed, offer: &Offer) -> DeliveryPlan {
         plan(&names(), observed, offer, true)
+    }
+
+    #[test]
+    fn a_branch_that_another_loop_shares_is_left_alone() {
+        let trunk = BranchName::parse("trunk").unwrap();
+        let names = |name: &str| StickyNames::new(&LoopName::parse(name).unwrap(), &trunk).unwrap();
+        let (ours, theirs) = (names("web/tidy"), names("web.tidy"));
+        assert_eq!(ours.branch, theirs.branch);
+        let message = |name: &str| format!("Fix\n\nIt is fixed.\n\nLL-Loop: {name}@abc\nLL-Run: x\n");
+        let observed = |name: &str| Observed {
+            base: commit(1, 1, 0),
+            head: Some(Commit { message: message(name), ..commit(2, 2, 1) }),
+            delivered: Some(id(2)),
+            pulls: Vec::new(),
+        };
+        let patch = PatchId::parse(&"a".repeat(40)).unwrap();
+        let offer = Offer { tree: id(3), patch, standing: FixStanding::Verified };
+        let own = plan(&ours, &observed("web/tidy"), &offer, true);
+        assert!(matches!(own, DeliveryPlan::Write { .. }), "{own:?}");
+        for (names, name) in [(&ours, "web.tidy"), (&theirs, "web/tidy")] {
+            let other = plan(names, &observed(name), &offer, true);
+            let DeliveryPlan::Refused(refusal) = other else { panic!("{other:?}") };
+            assert!(format!("{refusal:?}").contains(&format!("of the loop `{name}`")), "{refusal:?}");
+        }
+        // What no trailer names is known by the refs alone, as before.
+        let unnamed = Observed { head: Some(commit(2, 2, 1)), ..observed("web/tidy") };
+        assert!(matches!(plan(&ours, &unnamed, &offer, true), DeliveryPlan::Write { .. }));
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub fn headline(loop_name: &str, files: usize) -> String {
 
 /// Leaves of a name only what no host acts on: `[skip ci]`, mentions, addresses and the numbers of issues, which a keyword
 /// before them would close, need other characters. The exception is GitHub's `GH-1`.
-fn calm(name: &str) -> String {
+pub fn calm(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ' ');
     let plain: Vec<char> = one_line(name, 120).chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
     let is_issue = |at: usize| {
@@ -172,6 +172,11 @@ impl Trailers {
         };
         let patch = value("LL-Patch").and_then(|patch| PatchId::parse(&patch).ok());
         Self { of_loop: value("LL-Loop"), run: value("LL-Run"), patch }
+    }
+
+    /// Returns the name of the loop, as [`calm`] writes it.
+    pub fn loop_name(&self) -> Option<&str> {
+        self.of_loop.as_deref()?.rsplit_once('@').map(|(name, _digest)| name)
     }
 }
 

@@ -36,6 +36,8 @@ fn is_branch(text: &str) -> bool {
 /// The refs of the deliveries of one loop to one base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyNames {
+    /// The loop that it is for.
+    pub r#loop: LoopName,
     /// The branch that people see: `ll-loop/LOOP/BASE`.
     pub branch: BranchName,
     /// The ref that points at the last commit that we made.
@@ -53,7 +55,8 @@ impl StickyNames {
         let name = format!("{}/{base}", r#loop.as_str().replace('/', "."));
         let branch = BranchName::parse(&format!("ll-loop/{name}"))?;
         let temporary = format!("ll-loop-tmp/{name}/");
-        Ok(Self { branch, delivered: format!("refs/ll-loop/delivered/{name}"), temporary })
+        let delivered = format!("refs/ll-loop/delivered/{name}");
+        Ok(Self { r#loop: r#loop.clone(), branch, delivered, temporary })
     }
 
     /// Returns the whole name of the branch.
