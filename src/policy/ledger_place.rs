@@ -8,7 +8,7 @@ use crate::base::decode::{Decode, Definitions, text};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::node::Node;
 use crate::base::path::DocPath;
-use crate::base::text::one_line;
+use crate::base::text::{after_last, one_line, up_to};
 
 /// Where the spending of a day is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,18 @@ impl LedgerPlace {
     }
 }
 
+/// Returns what is written without what may be a secret: a credential, as for which it is refused, and a query.
+fn shown(written: &str) -> String {
+    let (kind, address) = written.strip_prefix("git=").map_or(("", written), |address| ("git=", address));
+    // The address of a machine that is written without `//` has its name and a password in the same place.
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return one_line(&format!("{kind}{}", after_last(address, &['@'])), 80);
+    };
+    let rest = up_to(rest, &['?', '#']);
+    let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    one_line(&format!("{kind}{scheme}://{}{path}", after_last(server, &['@'])), 80)
+}
+
 fn has_credential(address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else { return false };
     let server = rest.split(['/', '?', '#']).next().unwrap_or(rest);
@@ -73,7 +85,7 @@ impl Decode for LedgerPlace {
         let written = text(node, path, "the place of a ledger", out)?;
         let place = Self::parse(written);
         if place.is_none() {
-            let message = format!("`{}` is not a valid place of a ledger", one_line(written, 80));
+            let message = format!("`{}` is not a valid place of a ledger", shown(written));
             let finding = Diagnostic::error("policy", FindingPlace::Value(path.clone()), message);
             out.push(finding.help(
                 "write `git`, `git=REMOTE` or an `https://` address, without a name or a password in it",
@@ -122,6 +134,20 @@ mod tests {
             "/srv/ledger",
         ] {
             assert_eq!(LedgerPlace::parse(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_shows_no_secret_of_an_address() {
+        for (written, expected) in [
+            ("git=https://ghp_0123456789@github.com/o/l", "git=https://github.com/o/l"),
+            ("https://me:word@example.com/l", "https://example.com/l"),
+            ("http://example.com/l?token=geheim", "http://example.com/l"),
+            ("https://me:word@example.com/l?token=geheim#geheim", "https://example.com/l"),
+            ("me:word@example.com/l", "example.com/l"),
+            ("/srv/ledger", "/srv/ledger"),
+        ] {
+            assert_eq!(shown(written), expected);
         }
     }
 }
