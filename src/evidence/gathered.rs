@@ -64,18 +64,19 @@ impl GatheredEvidence {
         }
         self.written(path)?;
         // Other statements beside it were not named, and would count as strays that are about no bundle.
-        self.directory(beside, 1, &|path| !is_json(path))
+        self.directory(beside, 1, false, &|path| !is_json(path))
     }
 
     /// Takes everything below a directory.
     pub(super) fn below(&mut self, directory: &Path) -> Result<(), Error> {
-        self.directory(directory, DEPTH, &|_| true)
+        self.directory(directory, DEPTH, true, &|_| true)
     }
 
     fn directory(
         &mut self,
         directory: &Path,
         depth: usize,
+        is_deep: bool,
         wanted: &dyn Fn(&Path) -> bool,
     ) -> Result<(), Error> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
@@ -94,8 +95,18 @@ impl GatheredEvidence {
         entries.sort();
         for path in entries {
             // A link may lead out of the directory, or in a circle.
-            if path.is_dir() && !path.is_symlink() && depth > 1 {
-                self.directory(&path, depth - 1, wanted)?;
+            if path.is_dir() && !path.is_symlink() {
+                if depth > 1 {
+                    self.directory(&path, depth - 1, is_deep, wanted)?;
+                } else if is_deep
+                    && let Some(evidence) = evidence_below(&path).map_err(|error| unread(&error))?
+                {
+                    let message = format!(
+                        "{} lies deeper than {DEPTH} directories, where nothing is looked at",
+                        evidence.display()
+                    );
+                    return Err(Error::refused(message).with_hint("name its own directory, or the bundle"));
+                }
             } else if path.is_file() && wanted(&path) {
                 if path.extension().is_some_and(|extension| extension == EXTENSION) {
                     self.bundles.push(path);
@@ -125,8 +136,7 @@ impl GatheredEvidence {
 
     /// Takes a file of a directory, if it is a statement or an attestation.
     fn any_json(&mut self, path: &Path) -> Result<(), Error> {
-        let is_ours = path.to_string_lossy().ends_with(".intoto.json");
-        if is_ours {
+        if is_statement(path) {
             return self.written(path);
         }
         match kind_of(path) {
@@ -136,6 +146,30 @@ impl GatheredEvidence {
         }
         Ok(())
     }
+}
+
+/// Returns a bundle or a statement that lies somewhere below a directory, known by its name alone.
+fn evidence_below(directory: &Path) -> std::io::Result<Option<PathBuf>> {
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            let (kind, path) = (entry.file_type()?, entry.path());
+            if kind.is_dir() {
+                left.push(path);
+            } else if kind.is_file()
+                && (path.extension().is_some_and(|extension| extension == EXTENSION) || is_statement(&path))
+            {
+                return Ok(Some(path));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Tells whether a file is a statement of ours, by its name.
+fn is_statement(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".intoto.json")
 }
 
 /// Tells whether a file may hold statements or attestations, by its name.
@@ -168,6 +202,30 @@ fn kind_of(path: &Path) -> Result<EvidenceFile, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn evidence_that_lies_too_deep_is_no_evidence_that_is_not_there() {
+        let place = tempfile::tempdir().unwrap();
+        let (shallow, deep) = (place.path().join("a/b/c"), place.path().join("a/b/c/d/e"));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(shallow.join("one.llz"), "").unwrap();
+        // Other files are none of its business, however deep they lie.
+        fs::write(deep.join("package.json"), "{}").unwrap();
+        let mut found = GatheredEvidence::default();
+        found.below(place.path()).unwrap();
+        assert_eq!(found.bundles, [shallow.join("one.llz")]);
+        for name in ["two.llz", "verdict.intoto.json"] {
+            fs::write(deep.join(name), "").unwrap();
+            let error = GatheredEvidence::default().below(place.path()).unwrap_err();
+            let expected = format!("{} lies deeper than 4 directories", deep.join(name).display());
+            assert!(error.message().starts_with(&expected), "{}", error.message());
+            fs::remove_file(deep.join(name)).unwrap();
+        }
+        // Beside a file that was named, nothing below is meant.
+        fs::write(deep.join("two.llz"), "").unwrap();
+        fs::write(place.path().join("x.llz"), "").unwrap();
+        GatheredEvidence::default().file(&place.path().join("x.llz")).unwrap();
+    }
 
     #[test]
     fn a_directory_with_more_files_than_are_looked_at_is_refused() {
