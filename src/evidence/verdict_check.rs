@@ -175,7 +175,7 @@ impl Session<'_> {
         }
         // What is in it are texts, numbers, lists and maps with texts as keys.
         let text = serde_json::to_string_pretty(&claim.details).expect("a predicate has a text");
-        crate::files::replace::replace(&self.path(path), text + "\n")
+        crate::files::replace::deliver(&self.path(path), text + "\n")
             .map_err(|error| Error::unwritten("cannot write the predicate", &error))?;
         // As the statements name it, wherever it was found.
         let name = format!("{}.{EXTENSION}", claim.details.run.id);

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +23,9 @@ const RECORD: &str = "record.json";
 
 /// The largest file that is put aside, and the largest record.
 const LARGEST: u64 = 64 << 20;
+
+/// How often another second is waited for: on a file system whose times stand still it never comes.
+const MOST_SECONDS: usize = 5;
 
 /// What a path is to hold while checks are asked.
 #[derive(Clone)]
@@ -316,6 +319,8 @@ impl AtWork {
         // Through a planted link, the lock would be made in a place of somebody else's choice.
         let file = read::open_with(&path, &mut options, rustix::fs::OFlags::NOFOLLOW)?;
         match file.try_lock() {
+            // Whoever was at work before has removed it since, and the next one makes another: this lock would keep nobody away.
+            Ok(()) if !is_at(&file, &path) => Ok(None),
             Ok(()) => Ok(Some(Self { path, _file: file })),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),
             Err(std::fs::TryLockError::Error(error)) => Err(error),
@@ -327,6 +332,12 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         let _gone = std::fs::remove_file(&self.path);
     }
+}
+
+/// Tells whether a path still names an open file.
+fn is_at(open: &std::fs::File, path: &Path) -> bool {
+    let both = open.metadata().and_then(|open| Ok((open, path.symlink_metadata()?)));
+    both.is_ok_and(|(open, named)| (open.dev(), open.ino()) == (named.dev(), named.ino()))
 }
 
 fn lock_of(directory: &Path) -> PathBuf {
@@ -381,9 +392,11 @@ fn swap(directory: &Path, path: &Path, standing: Option<&Occupant>, bytes: &[u8]
         durable(&new, bytes)?;
         // Less than a second, once for all files that are swapped together: what they replace was there before. The clock of
         // a file system may be some milliseconds late.
-        while let (Some(before), Some(now)) = (changed_at(path), changed_at(&new))
-            && before.as_secs() == now.as_secs()
-        {
+        for _ in 0..MOST_SECONDS {
+            let (Some(before), Some(now)) = (changed_at(path), changed_at(&new)) else { break };
+            if before.as_secs() != now.as_secs() {
+                break;
+            }
             std::thread::sleep(
                 Duration::from_secs(1).saturating_sub(Duration::from_nanos(now.subsec_nanos().into())),
             );
@@ -401,9 +414,29 @@ fn changed_at(path: &Path) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use tempfile::TempDir;
 
     use super::*;
+
+    #[test]
+    fn of_many_that_come_and_go_one_is_at_work() {
+        let place = TempDir::new().unwrap();
+        let (directory, inside) = (place.path().join("x.merged"), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2000 {
+                        let Some(at_work) = AtWork::begin(&directory).unwrap() else { continue };
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are at work");
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        drop(at_work);
+                    }
+                });
+            }
+        });
+    }
 
     fn tree() -> TempDir {
         let top = TempDir::new().unwrap();

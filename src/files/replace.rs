@@ -56,18 +56,34 @@ pub fn deliver(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let is_stream = fs_err::symlink_metadata(path).is_ok_and(|found| {
         let kind = found.file_type();
         // `/dev/stdout` is a link to the output of this process; any other link is replaced, never
-        // followed.
-        let is_of_the_system = path.starts_with("/dev") || path.starts_with("/proc");
+        // followed: in `/dev/shm`, anybody can make one.
+        let is_of_the_system = path.parent().is_some_and(|parent| {
+            parent == Path::new("/dev") || parent == Path::new("/dev/fd") || parent.starts_with("/proc")
+        });
         kind.is_fifo() || kind.is_char_device() || (kind.is_symlink() && is_of_the_system)
     });
     if is_stream {
-        return stream(path)?.write_all(content.as_ref());
+        // Opened anew, a file that stands behind it would be written from its beginning, over what was printed before.
+        return match path.to_str() {
+            Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1") => {
+                whole(&mut io::stdout().lock(), content.as_ref())
+            }
+            Some("/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2") => {
+                whole(&mut io::stderr().lock(), content.as_ref())
+            }
+            Some(_) | None => stream(path)?.write_all(content.as_ref()),
+        };
     }
     if let Some(kind) = read::special(path) {
         let why = format!("`{}` is {kind}, not a file", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     replace(path, content)
+}
+
+fn whole(output: &mut dyn io::Write, content: &[u8]) -> io::Result<()> {
+    output.write_all(content)?;
+    output.flush()
 }
 
 /// Opens a pipe or a device. A pipe that nobody reads is refused: its reader may never come.
@@ -149,6 +165,17 @@ mod tests {
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         create(&path, "whole").unwrap();
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "whole");
+    }
+
+    #[test]
+    fn a_link_in_shared_memory_is_replaced_and_not_written_through() {
+        let Ok(directory) = tempfile::tempdir_in("/dev/shm") else { return };
+        let at = |name: &str| directory.path().join(name);
+        fs_err::write(at("victim"), "mine").unwrap();
+        symlink("victim", at("link")).unwrap();
+        deliver(&at("link"), "report").unwrap();
+        assert!(fs_err::symlink_metadata(at("link")).unwrap().is_file());
+        assert_eq!(fs_err::read_to_string(at("victim")).unwrap(), "mine");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use zip::ZipArchive;
 use zip::read::ZipFile;
@@ -86,8 +88,39 @@ pub struct ArchiveEntry {
 /// An archive that keeps the rules.
 #[derive(Debug)]
 pub struct Archive<R> {
-    zip: ZipArchive<R>,
+    zip: ZipArchive<Rationed<R>>,
     entries: Vec<ArchiveEntry>,
+}
+
+/// How many bytes of the list of an archive are read for each entry that it may have, and beside them. The list stands in
+/// memory before anybody can count its entries.
+const BYTES_OF_ENTRY: u64 = 512;
+const BYTES_OF_END: u64 = 1 << 20;
+
+/// What reads an archive, and stops after so many bytes.
+#[derive(Debug)]
+struct Rationed<R> {
+    inner: R,
+    left: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Rationed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.load(Ordering::Relaxed);
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        if most == 0 && !buffer.is_empty() {
+            return Err(io::Error::new(ErrorKind::InvalidData, "its list of entries is too long"));
+        }
+        let count = self.inner.read(&mut buffer[..most])?;
+        self.left.store(left.saturating_sub(count as u64), Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+impl<R: Seek> Seek for Rationed<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
 }
 
 impl<R: Read + Seek> Archive<R> {
@@ -96,7 +129,16 @@ impl<R: Read + Seek> Archive<R> {
         // The end of a ZIP archive is looked for from behind, so other content may stand in front
         // of it. Tools that read from the front would see another file.
         check_magic(&mut reader)?;
-        let mut zip = ZipArchive::new(reader)?;
+        let most = u64::try_from(limits.entries).unwrap_or(u64::MAX);
+        let ration = most.saturating_mul(BYTES_OF_ENTRY).saturating_add(BYTES_OF_END);
+        let left = Arc::new(AtomicU64::new(ration));
+        let zip = ZipArchive::new(Rationed { inner: reader, left: Arc::clone(&left) });
+        if left.load(Ordering::Relaxed) == 0 {
+            return Err(UnzipError::Broken(format!("it has no list of at most {most} entries")));
+        }
+        let mut zip = zip?;
+        // What is read from here on is bounded by the entries.
+        left.store(u64::MAX, Ordering::Relaxed);
         if zip.len() > limits.entries {
             return Err(UnzipError::TooMuch(format!("{} entries", limits.entries)));
         }
@@ -178,7 +220,7 @@ fn safe_name(raw: &[u8]) -> Result<&str, &'static str> {
 /// The content of a file in an archive. The size in its entry is only what the packer says, so the bytes are counted.
 #[derive(Debug)]
 pub struct ZipContent<'a, R: Read> {
-    file: ZipFile<'a, R>,
+    file: ZipFile<'a, Rationed<R>>,
     left: u64,
 }
 
@@ -283,6 +325,13 @@ mod tests {
         refused(&[("a", 0o644, "123456"), ("b", 0o644, "12345")], "it holds more than 10 bytes");
         let many = ["a", "b", "c", "d"].map(|name| (name, 0o644, ""));
         refused(&many, "it holds more than 3 entries");
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_not_read_to_its_end() {
+        let names: Vec<String> = (0..30_000).map(|number| format!("{number}")).collect();
+        let many: Vec<_> = names.iter().map(|name| (name.as_str(), 0o644, "")).collect();
+        refused(&many, "it cannot be read: it has no list of at most 3 entries");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::ci::github::commands::WorkflowCommands;
 use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::Error;
-use crate::files::replace::replace;
+use crate::files::replace::deliver;
 use crate::process::clock::Clock;
 use crate::report::dialect::Dialect as _;
 use crate::testing::rerun::watch;
@@ -141,7 +141,7 @@ fn told(args: &TestArgs, report: &SuiteReport, session: &Session<'_>, output: &O
     if let Some(junit) = &args.junit {
         let file = session.path(junit);
         let made = file.parent().map_or(Ok(()), fs_err::create_dir_all);
-        made.and_then(|()| replace(&file, testing::junit(report)))
+        made.and_then(|()| deliver(&file, testing::junit(report)))
             .map_err(|error| Error::unwritten(format!("cannot write `{}`", junit.display()), &error))?;
     }
     Ok(report.exit_code())
