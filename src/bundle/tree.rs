@@ -263,7 +263,9 @@ impl<'w> TreeKeeper<'w> {
             }
         }
         if !added.is_empty() {
-            self.git.bytes(&Call::new("update-index").with(&["--add", "-z", "--stdin"]), &added)?;
+            // A file that is gone by now, such as one of an editor, is no reason to keep nothing.
+            let add = Call::new("update-index").with(&["--add", "--remove", "-z", "--stdin"]);
+            self.git.bytes(&add, &added)?;
         }
         Ok(())
     }

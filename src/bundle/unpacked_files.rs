@@ -83,14 +83,35 @@ pub fn place(incoming: &RunFiles, files: &RunFiles) -> io::Result<()> {
         (incoming.journal(), files.journal()),
     ];
     for (from, to) in moves {
+        // A rename does not replace a directory that has files in it. One that the run has no more would be taken for its own.
+        if to.is_dir() {
+            fs::remove_dir_all(&to)?;
+        }
         if from.exists() {
-            // A rename does not replace a directory that has files in it.
-            if to.is_dir() {
-                fs::remove_dir_all(&to)?;
-            }
             fault::point();
             fs::rename(from, to)?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_the_run_has_no_more_does_not_stay() {
+        let (here, unpacked) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let files = RunFiles::of(&here.path().join(".loops"), "main-20260101T000000-0123ab").unwrap();
+        files.make_directory().unwrap();
+        for stale in [files.scratch(), files.streams()] {
+            fs::create_dir_all(&stale).unwrap();
+            fs::write(stale.join("stale"), "of an earlier step").unwrap();
+        }
+        fs::write(files.journal(), "{}\n").unwrap();
+        fs::write(unpacked.path().join(names::JOURNAL), "{}\n{}\n").unwrap();
+        place(&arrange(unpacked.path(), &files).unwrap(), &files).unwrap();
+        assert!(!files.scratch().exists() && !files.streams().exists());
+        assert_eq!(fs::read_to_string(files.journal()).unwrap(), "{}\n{}\n");
+    }
 }
