@@ -32,6 +32,8 @@ pub async fn run(argv: &[String], heard: &mut dyn FnMut(Option<&str>)) -> io::Re
     command
         .args(arguments)
         .envs(super::private::hidden().cloned())
+        // A terminal signals all of its foreground group: in ours, the program would hear each twice, and a second one hurries.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -104,6 +106,7 @@ async fn read(stream: Output, sender: mpsc::Sender<String>) {
 struct Forwarded {
     int: tokio::signal::unix::Signal,
     term: tokio::signal::unix::Signal,
+    hup: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
 }
 
@@ -112,6 +115,7 @@ impl Forwarded {
         Ok(Self {
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
+            hup: signal(SignalKind::hangup())?,
             quit: signal(SignalKind::quit())?,
         })
     }
@@ -120,7 +124,25 @@ impl Forwarded {
         tokio::select! {
             _ = self.int.recv() => Signal::INT,
             _ = self.term.recv() => Signal::TERM,
+            _ = self.hup.recv() => Signal::HUP,
             _ = self.quit.recv() => Signal::QUIT,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_signals_reaches_the_program_through_us_alone() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let argv = ["sh", "-c", "cut -d ' ' -f 5 /proc/self/stat; echo $$"].map(str::to_owned);
+        let mut lines = Vec::new();
+        let code = runtime.block_on(run(&argv, &mut |line| lines.extend(line.map(str::to_owned))));
+        assert_eq!(code.unwrap(), 0);
+        // It leads a group of its own, which is never the one in the foreground.
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines[0], lines[1]);
     }
 }
