@@ -126,7 +126,12 @@ fn call(
         Attachment { argument: argv.len() - 1, suffix: ".json", text: schema.to_string() }
     });
     // The options of `exec` have to stand before `resume`.
-    argv.extend(session.into_iter().flat_map(|session| ["resume", session]).map(str::to_owned));
+    if let Some(session) = session {
+        argv.push("resume".to_owned());
+        // It has no option of its own, and may be what an action printed.
+        argv.extend(Some("--".to_owned()).filter(|_| session.starts_with('-')));
+        argv.push(session.to_owned());
+    }
     argv.push(STDIN.to_owned());
     let text = match schema {
         // A schema that the service would refuse is asked for in the prompt instead.
@@ -321,6 +326,8 @@ mod tests {
     fn a_conversation_goes_on() {
         let prompt = Prompt { text: "go on", session: Some("t-1"), ..Prompt::default() };
         assert_eq!(argv(&prompt, HostSettings::User), format!("{START} {WRITES} resume t-1 -"));
+        let prompt = Prompt { session: Some("--yolo"), ..prompt };
+        assert_eq!(argv(&prompt, HostSettings::User), format!("{START} {WRITES} resume -- --yolo -"));
     }
 
     #[test]
