@@ -11,6 +11,7 @@ use super::line_marks::without_markers;
 use super::plain::{Plain, one_clean_line};
 use super::service::{CiService, ProviderRow, absolute, annotate};
 use crate::base::lookup::Lookup;
+use crate::base::sum::Sum;
 use crate::base::text::head;
 use crate::base::time::Timestamp;
 use crate::report::annotations::{Annotation, AnnotationLevel, Checkout};
@@ -70,10 +71,8 @@ impl CiService for Teamcity {
         let told = annotate(&ServiceMessages::default(), digest, tree, log).and_then(|()| {
             // What goes on in a later build is not a problem of this one.
             if !matches!(digest.end_kind(), EndKind::Success | EndKind::NotRun | EndKind::HandedOff) {
-                let identity = format!("ll-loop {}", digest.loop_name());
                 let sentence = head(&digest.sentence(), MAX_DESCRIPTION).to_owned();
-                // The server takes an identity of at most 60 characters.
-                let problem = [("description", sentence), ("identity", head(&identity, 60).to_owned())];
+                let problem = [("description", sentence), ("identity", identity(digest.loop_name()))];
                 writeln!(log, "{}", message("buildProblem", &problem))?;
             }
             for (name, value) in outputs::outputs(digest) {
@@ -91,6 +90,20 @@ impl CiService for Teamcity {
         told.err().into_iter().collect()
     }
 }
+
+/// Names the problem of a loop, the same in every build: an identifier of Java of at most 60 characters, as the server wants it
+/// (TeamCity documentation, "Reporting Build Problems"). Where that is not the whole name, a digest tells it from others.
+fn identity(loop_name: &str) -> String {
+    let plain: String = loop_name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if plain == loop_name && plain.len() <= LONGEST_PLAIN {
+        return format!("ll_loop_{plain}");
+    }
+    let digest = Sum::of(loop_name.as_bytes()).to_string();
+    format!("ll_loop_{}_{}", head(&plain, LONGEST_PLAIN), head(&digest, 8))
+}
+
+/// The longest part of a name that an identity has room for, beside what stands before and behind it.
+const LONGEST_PLAIN: usize = 43;
 
 /// The dialect of service messages.
 #[derive(Debug, Default)]
@@ -241,6 +254,19 @@ mod tests {
     }
 
     #[test]
+    fn the_identity_of_a_problem_is_an_identifier_that_no_other_loop_has() {
+        assert_eq!(identity("main"), "ll_loop_main");
+        let long = "x".repeat(120);
+        let names = ["web/tidy", "web.tidy", "web_tidy", "web-tidy", &long, &long[1..], "prüfen"];
+        let all: std::collections::BTreeSet<String> = names.iter().map(|name| identity(name)).collect();
+        assert_eq!(all.len(), names.len(), "{all:?}");
+        for identity in &all {
+            let is_plain = identity.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            assert!(is_plain && identity.len() <= 60, "{identity}");
+        }
+    }
+
+    #[test]
     fn no_output_is_a_service_message() {
         let vectors = [
             "##teamcity[buildStop comment='x']",
@@ -315,7 +341,7 @@ mod tests {
         ##teamcity[message text='.loops/fix-types.yaml:6: error: failure: `check` said no in 3 of 3 iterations…' status='ERROR']
         ##teamcity[message text='src/app.py:3: error: Name "foo" is not defined  |[name-defined|]' status='ERROR']
         ##teamcity[message text='src/app.py:9:5: error: Missing return statement  |[return|]' status='ERROR']
-        ##teamcity[buildProblem description='failure: `check` said no in 3 of 3 iterations' identity='ll-loop fix-types']
+        ##teamcity[buildProblem description='failure: `check` said no in 3 of 3 iterations' identity='ll_loop_fix_types_251490e8']
         ##teamcity[setParameter name='ll-loop.outcome' value='failure']
         ##teamcity[setParameter name='ll-loop.exit-code' value='1']
         ##teamcity[setParameter name='ll-loop.verified' value='false']

@@ -178,7 +178,7 @@ fn a_run_on_teamcity() {
     · ended in `failed`
     ##teamcity[message text='.loops/main.yaml:6: error: failure: `check` said no…' status='ERROR']
     ##teamcity[message text='warning: what the run changes in the working tree will not be known: there is no git repository' status='WARNING']
-    ##teamcity[buildProblem description='failure: `check` said no' identity='ll-loop main']
+    ##teamcity[buildProblem description='failure: `check` said no' identity='ll_loop_main']
     ##teamcity[setParameter name='ll-loop.outcome' value='failure']
     ##teamcity[setParameter name='ll-loop.exit-code' value='1']
     ##teamcity[setParameter name='ll-loop.verified' value='false']
