@@ -24,6 +24,7 @@ pub mod protected_paths;
 pub mod reason;
 pub mod redact;
 pub mod relative;
+pub mod repository_address;
 pub mod run_key;
 pub mod sandbox;
 mod signs;

@@ -1,7 +1,7 @@
 //! Whether a stranger set off the job: what would go on of its run is a stranger's code, so nobody is asked about it.
 
 use crate::base::lookup::Lookup;
-use crate::base::text::after_last;
+use crate::base::repository_address::repository;
 use crate::forge::github::workflow_event::WorkflowEvent;
 
 /// Says why a run of this job may ask nobody, where a stranger set it off. In doubt, one has.
@@ -21,7 +21,9 @@ fn is_of_fork(env: Lookup<'_>) -> bool {
     let value = |name: &str| env(name).filter(|value| !value.is_empty());
     // Absent where the job is about no merge request.
     let differ = |one: Option<String>, other: Option<String>| one.is_some() && one != other;
-    let place = |name: &str| value(name).map(|address| server_and_path(&address));
+    // Buildkite names the repository of a pull request with `git://`, and its own as it was configured. What is in no server has
+    // no other name than its address.
+    let place = |name: &str| value(name).map(|address| repository(&address).unwrap_or(address));
     let is_set = |name: &str| value(name).is_some_and(|value| !value.eq_ignore_ascii_case("false"));
     differ(value("CI_MERGE_REQUEST_SOURCE_PROJECT_ID"), value("CI_PROJECT_ID"))
         || differ(place("BUILDKITE_PULL_REQUEST_REPO"), place("BUILDKITE_REPO"))
@@ -29,20 +31,6 @@ fn is_of_fork(env: Lookup<'_>) -> bool {
         || is_set("CIRCLE_PR_USERNAME")
         || is_set("CHANGE_FORK")
         || differ(value("TRAVIS_PULL_REQUEST_SLUG"), value("TRAVIS_REPO_SLUG"))
-}
-
-/// Returns the server and the path of a repository's address, which has several: Buildkite names that of a pull request with
-/// `git://`, and its own as it was configured.
-fn server_and_path(address: &str) -> String {
-    let (rest, end) = match address.split_once("://") {
-        Some((_, rest)) => (rest, '/'),
-        // As SSH has it: `git@host:path`.
-        None => (address, ':'),
-    };
-    let (host, path) = rest.split_once(end).unwrap_or((rest, ""));
-    let path = path.trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path);
-    format!("{}/{path}", after_last(host, &['@'])).to_lowercase()
 }
 
 #[cfg(test)]
@@ -78,6 +66,13 @@ mod tests {
         for address in ["git://github.com/mallory/tool.git", "git://example.com/acme/tool.git", "acme/tool"] {
             check(&[("BUILDKITE_PULL_REQUEST_REPO", address), own], false);
         }
+        // The port is of the way to a repository.
+        let own = ("BUILDKITE_REPO", "ssh://git@git.example:2222/acme/tool.git");
+        check(&[("BUILDKITE_PULL_REQUEST_REPO", "git://git.example/acme/tool.git"), own], true);
+        check(&[("BUILDKITE_PULL_REQUEST_REPO", "git://git.example/mallory/tool.git"), own], false);
+        let own = ("BUILDKITE_REPO", "/srv/acme/tool.git");
+        check(&[("BUILDKITE_PULL_REQUEST_REPO", "/srv/acme/tool.git"), own], true);
+        check(&[("BUILDKITE_PULL_REQUEST_REPO", "/srv/mallory/tool.git"), own], false);
         check(&[("SYSTEM_PULLREQUEST_ISFORK", "False")], true);
         check(&[("SYSTEM_PULLREQUEST_ISFORK", "True")], false);
         check(&[("CIRCLE_PR_USERNAME", "mallory")], false);

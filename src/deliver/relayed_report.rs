@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::base::explanation::Explanation;
 use crate::base::name::LoopName;
+use crate::base::repository_address;
 use crate::base::text::one_line;
-use crate::bundle::manifest::{self, Manifest};
+use crate::bundle::manifest::Manifest;
 use crate::bundle::names;
 use crate::bundle::open::{Bundle, LIMITS};
 use crate::bundle::opened::OpenedBundle;
@@ -257,7 +258,7 @@ pub(super) fn contradiction(manifest: &Manifest, run: &OtherRun, here: &Reposito
     let head = run.head_repository().map(|head| format!("{host}{head}"));
     // The run of a pull request from a fork may name either of the two.
     let known = [Some(server.to_owned()), head];
-    let mut known = known.iter().flatten().filter_map(|url| manifest::repository(url));
+    let mut known = known.iter().flatten().filter_map(|url| repository_address::repository(url));
     if let Some(of) = manifest.repository.as_ref().map(ToString::to_string)
         && known.all(|known| known != of)
     {

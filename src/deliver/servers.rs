@@ -4,8 +4,8 @@
 use super::push_service::{self, DeliveryService, PushServer};
 use super::pushed::{PushForge, identity};
 use super::way::DeliverOptions;
+use crate::base::repository_address;
 use crate::base::text::{one_line, up_to};
-use crate::bundle::manifest;
 use crate::ci::base_branch::{DefaultBase, default_base};
 use crate::context::Session;
 use crate::context::error::Error;
@@ -55,7 +55,7 @@ pub(crate) fn find(options: &DeliverOptions, session: &Session<'_>) -> Result<De
         if url.starts_with('-') {
             return Err(Error::refused(format!("invalid remote `{}`", one_line(remote, 100))));
         }
-        let repository = manifest::repository(&url);
+        let repository = repository_address::repository(&url);
         // git is called elsewhere; `HOST:PATH` is not a path.
         let is_path = !url.contains("://") && !up_to(&url, &['/']).contains(':');
         let url = if is_path { session.cwd.join(url).display().to_string() } else { url };

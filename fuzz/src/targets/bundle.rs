@@ -10,9 +10,10 @@ use std::io::{Cursor, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use ll_loop::internals::base::repository_address::repository;
 use ll_loop::internals::base::text::hex;
 use ll_loop::internals::bundle::earlier_report;
-use ll_loop::internals::bundle::manifest::{Manifest, repository};
+use ll_loop::internals::bundle::manifest::Manifest;
 use ll_loop::internals::bundle::open::{self, Bundle};
 use ll_loop::internals::files::unzip::UnzipLimits;
 use ll_loop::internals::forge::archive;
