@@ -2,7 +2,7 @@
 //! believed. It is neither an iteration nor a step, and it asks no model. The events of it change nothing in what is known about
 //! a run: a run that is cut off in the middle of it decides on its end again, and makes the pass again.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Map;
 
@@ -70,7 +70,8 @@ impl Engine<'_> {
             Some(request) => request.clone(),
             // After a resume, the request is not in memory, and is made again from what the journal
             // has.
-            // An earlier part of the run made it.
+            // An earlier part of the run made it. What its surroundings were then is not kept.
+            None if !has_lasting_surroundings(step) => return None,
             None => self.request_again(step)?,
         };
         let memory = match self.machine.find(state)? {
@@ -174,6 +175,8 @@ impl Engine<'_> {
             proving: None,
             proves_nothing: Vec::new(),
             made: Vec::new(),
+            made_again: BTreeMap::new(),
+            excused: Vec::new(),
             is_aside: false,
             without_added: false,
             refused: Vec::new(),
@@ -314,10 +317,31 @@ impl Engine<'_> {
             stdout: seen.stdout.shortened(TAIL).as_str().to_owned(),
             stderr: seen.stderr.shortened(TAIL).as_str().to_owned(),
         };
-        let said = format!("{} says {}", check.name, event.verdict);
+        let verdict = event.verdict.clone();
+        let said = format!("{} says {verdict}", check.name);
         let said = if output.is_empty() { said } else { format!("{said}: {output}") };
         self.record(Event::ClosingPassCheck(Box::new(event)), events);
-        if let Some(pass) = self.pass.as_mut().filter(|_| !passed) {
+        if !passed {
+            self.said_no(check, &verdict, said);
+        }
+    }
+
+    /// Takes that a check of the pass failed, which means what it means in the loop: one that wavers is made again, and one in
+    /// quarantine is excused.
+    fn said_no(&mut self, check: Recheck, verdict: &Verdict, said: String) {
+        // Of the checks of a loop inside, this run knows no history.
+        let is_own = check.state == check.step.name;
+        let before = self.pass.as_ref().and_then(|pass| pass.made_again.get(&check.name).copied());
+        let before = before.unwrap_or_default();
+        let is_made_again = is_own && self.is_made_again(&check.step, verdict, before);
+        let is_excused = is_own && self.excuses(&check.step, verdict);
+        let Some(pass) = self.pass.as_mut() else { return };
+        if is_made_again {
+            pass.made_again.insert(check.name.clone(), before + 1);
+            pass.left.push_front(check);
+        } else if is_excused {
+            pass.excused.push(check.state);
+        } else {
             pass.refused.push(RefusedCheck { check, said });
         }
     }
@@ -361,7 +385,9 @@ impl Engine<'_> {
     /// Ends a closing pass, after which the tree is as it was before, but for what is named.
     pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, Explanation>, events: &mut Vec<Event>) {
         let Some(pass) = self.pass.take() else { return };
-        let GoingPass { mut end, mut verification, cut, refused, failed, made, proves_nothing, .. } = *pass;
+        let GoingPass {
+            mut end, mut verification, cut, refused, failed, made, excused, proves_nothing, ..
+        } = *pass;
         let (put_back, unknown) = match restored {
             Ok(put_back) => (put_back, None),
             Err(why) => (Vec::new(), Some(why)),
@@ -369,8 +395,8 @@ impl Engine<'_> {
         let result = match (cut, refused.is_empty()) {
             (Some(_), _) => PassResult::CutShort,
             (None, _) if failed.is_some() => PassResult::NotMade,
-            (None, true) => PassResult::Confirmed,
-            (None, false) => PassResult::NotConfirmed,
+            (None, true) if excused.is_empty() => PassResult::Confirmed,
+            (None, true | false) => PassResult::NotConfirmed,
         };
         self.record(
             Event::ClosingPassEnd(ClosingPassEnd {
@@ -391,6 +417,7 @@ impl Engine<'_> {
         if failed.is_none() {
             let states: Vec<StateName> = refused.iter().map(|refused| refused.check.state.clone()).collect();
             verification.after_pass(&made, &states);
+            verification.excuse(&excused);
         }
         verification.proves_nothing = proves_nothing;
         if let Some(why) = unknown {
@@ -434,6 +461,21 @@ fn not_confirmed(mut end: LoopComplete, verification: Verification, said: &str) 
 }
 
 impl Verification {
+    /// Takes that these checks failed in the closing pass, and that people have excused it.
+    fn excuse(&mut self, excused: &[StateName]) {
+        for check in self.checks.iter_mut().filter(|check| excused.contains(&check.state)) {
+            (check.verdict, check.confirmed) = (Verdict::quarantined(), Confirmed::No);
+        }
+        if !excused.is_empty() {
+            self.reasons.push(Reason::Quarantined);
+            // What was not confirmed with the judges of the start does not vouch for those of the end.
+            if self.judges.state == JudgesStanding::Confirmed {
+                self.judges.state = JudgesStanding::Changed;
+                self.reasons.push(Reason::JudgesChanged);
+            }
+        }
+    }
+
     /// Takes what the closing pass came to: every verdict that was stale is confirmed now, but for those of these states.
     fn after_pass(&mut self, made: &[StateName], refused: &[StateName]) {
         let with_judges = self.reasons.contains(&Reason::JudgesChanged);
@@ -479,6 +521,23 @@ fn is_about_visit(expression: &Expression) -> bool {
         | Namespace::Criteria
         | Namespace::Board => false,
     }
+}
+
+/// Tells whether the directory and the environment of a command are the same whenever they are asked for in a run.
+fn has_lasting_surroundings(step: &Step) -> bool {
+    let Some(Action::Shell(shell)) = &step.action else { return true };
+    let templates = shell.setting.cwd.iter().chain(shell.setting.env.iter().map(|(_, value)| value));
+    templates.flat_map(|template| template.expressions()).all(|expression| match expression.namespace {
+        Namespace::Context | Namespace::Env | Namespace::Param => true,
+        Namespace::Prev
+        | Namespace::Result
+        | Namespace::State
+        | Namespace::Captured
+        | Namespace::Loop
+        | Namespace::Messages
+        | Namespace::Criteria
+        | Namespace::Board => false,
+    })
 }
 
 /// Tells whether the evaluator of a step asks for more than what the step itself does, and what its author wrote.

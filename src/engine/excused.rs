@@ -43,6 +43,19 @@ impl Engine<'_> {
         routing::made_again(step, id, verdict, self.run.rounds().failures, is_known)
     }
 
+    /// Tells whether a check of the closing pass that failed is made again, as it would be in its state.
+    pub(super) fn is_made_again(&self, step: &Step, verdict: &Verdict, before: u32) -> bool {
+        let is_known = self.start.event.checks.is_flaky(&step.name);
+        routing::is_made_again(step, verdict, before, is_known)
+    }
+
+    /// Tells whether people excuse that a check says this.
+    pub(super) fn excuses(&self, step: &Step, verdict: &Verdict) -> bool {
+        let is_failure =
+            step.is_check && step.observes(verdict) == Observes::Failing && routing::is_no(step, verdict);
+        is_failure && self.start.event.checks.quarantine(&step.name).is_some()
+    }
+
     /// Tells whether this verdict is that of a check whose failure was excused.
     pub(super) fn is_excused(&self, step: &Step, verdict: &Verdict) -> bool {
         verdict.is_quarantined() && self.start.event.checks.quarantine(&step.name).is_some()

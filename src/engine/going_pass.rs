@@ -1,6 +1,6 @@
 //! A closing pass that goes on: what it has to do, and what it came to so far.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::changes::TreeIds;
 use super::event::LoopComplete;
@@ -38,6 +38,10 @@ pub(super) struct GoingPass {
     pub(super) without_added: bool,
     /// The states whose checks were made.
     pub(super) made: Vec<StateName>,
+    /// How often each check was made again that failed and is known to waver, by its name.
+    pub(super) made_again: BTreeMap<String, u32>,
+    /// The states whose checks failed while people excuse that.
+    pub(super) excused: Vec<StateName>,
     /// The checks that said no.
     pub(super) refused: Vec<RefusedCheck>,
     /// Why the judges of the start could not be put in their places.
@@ -50,6 +54,8 @@ pub(super) struct GoingPass {
 impl GoingPass {
     /// Returns what has to be put aside next, and goes on with the checks that are made then.
     pub(super) fn next_aside(&mut self) -> Option<AsideRequest> {
+        // With other files in place, each check has its attempts anew.
+        self.made_again.clear();
         // Refused as things stand, it is refused whatever is put aside, and nothing more is asked.
         if let Some(aside) = self.aside.take().filter(|_| self.refused.is_empty()) {
             self.left = std::mem::take(&mut self.with_judges);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::routing::{ActionEnd, Departure, Move, RouteKey, in_a_stall, is_sub_loop, moves};
-use super::{EndId, Machine, Step, StepId, Target};
+use super::{Action, EndId, Machine, Step, StepId, Target};
 use crate::evaluate::verdict::{Observes, Verdict};
 
 /// A machine with more states than this is not explored completely.
@@ -226,11 +226,21 @@ fn caps_before(
 /// that succeeds may have verified nothing.
 fn trusts(step: &Step, observes: Observes, before: bool) -> Vec<bool> {
     match observes {
+        // What passed on a branch of its own says nothing about the tree of this run.
+        Observes::Passing if works_elsewhere(step) => vec![before],
         Observes::Passing if is_sub_loop(step) && !before => vec![true, false],
         Observes::Passing => vec![true],
         Observes::Failing => vec![false],
         Observes::Nothing => vec![before],
     }
+}
+
+/// Tells whether a step runs a loop in a worktree of its own. A branch whose name only the run knows may be empty, which means that
+/// there is none.
+fn works_elsewhere(step: &Step) -> bool {
+    let Some(Action::SubLoop(sub)) = &step.action else { return false };
+    let branch = sub.worktree.as_ref().and_then(|branch| branch.as_literal());
+    branch.is_some_and(|branch| !branch.trim().is_empty())
 }
 
 fn word(one: &Move) -> Option<String> {

@@ -123,16 +123,19 @@ pub fn repeated(step: &Step, id: StepId, verdict: &Verdict, before: u32) -> Opti
 
 /// Returns the way back into a check that failed and is made again, because it is known to waver or is always made again.
 pub fn made_again(step: &Step, id: StepId, verdict: &Verdict, before: u32, is_known: bool) -> Option<WayOut> {
-    let flaky = step.flaky?;
-    let is_due = (is_known || flaky.always) && before < flaky.again;
-    // What could not be judged has entries of its own and says nothing about wavering.
-    let failed = step.observes(verdict) == Observes::Failing && !verdict.is_unjudged();
-    (is_due && failed).then(|| WayOut {
+    is_made_again(step, verdict, before, is_known).then(|| WayOut {
         to: Target::Step(id),
         verdict: Some(verdict.clone()),
         reason: Reason::Flaky,
         key: RouteKey::Flaky,
     })
+}
+
+/// Tells whether a check that failed is made again, after so many failures in a row before.
+pub fn is_made_again(step: &Step, verdict: &Verdict, before: u32, is_known: bool) -> bool {
+    let is_due = step.flaky.is_some_and(|flaky| (is_known || flaky.always) && before < flaky.again);
+    // What could not be judged has entries of its own and says nothing about wavering.
+    is_due && step.observes(verdict) == Observes::Failing && !verdict.is_unjudged()
 }
 
 /// Finds the way out of a check whose failure people have excused: that of `yes`.

@@ -91,3 +91,15 @@ fn has_timeout(machine: &Machine, at: Target) -> bool {
         Target::End(_) => false,
     }
 }
+
+#[test]
+fn what_a_loop_verifies_in_a_worktree_of_its_own_verifies_nothing_here() {
+    for (branch, can_verify) in [("fix", false), ("''", true)] {
+        let text = format!(
+            "states:\n  a: {{loop: kid, worktree: {branch}, on_success: done, on_failure: bad}}\n  done: {{terminal: true}}\n  bad: {{terminal: true, outcome: failure}}\n"
+        );
+        let machine = machine(&text);
+        let all = explore(&machine, BOUND);
+        assert_eq!(all.nodes().any(|(_, node)| node.verified), can_verify, "{branch}");
+    }
+}

@@ -424,3 +424,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_check_that_wavers_has_its_attempts_in_the_closing_pass_too() {
+    let text = FIX.replace("on_yes: done", "on_yes: last") + "\n  last: {action: 'write!', next: done}";
+    for (again, expected) in [(1, (Outcome::Success, true)), (0, (Outcome::Failure, false))] {
+        let wavers = format!("make check, flaky: {{again: {again}, always: true}},");
+        let text = if again > 0 { text.replace("make check,", &wavers) } else { text.clone() };
+        let mut codes = [0, 1, 0].into_iter();
+        let (end, _) = run(&text, true, |text| if text == "make check" { codes.next().unwrap() } else { 0 });
+        assert_eq!((end.outcome, end.verified), expected, "{again}");
+    }
+}
