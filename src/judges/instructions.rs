@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use globset::GlobBuilder;
 use serde_json::Value;
 
 use super::compared::is_compared;
@@ -21,6 +22,10 @@ const MOST: usize = 500;
 
 /// The most commands that are followed of a check. Each may cost the reading of a manifest.
 const MOST_COMMANDS: usize = 10_000;
+
+/// The most turns of a loop that are followed, and the most patterns of files that are looked up.
+const MOST_TURNS: usize = 100;
+const MOST_PATTERNS: usize = 200;
 
 /// How far the end of a subshell is looked for.
 const LONGEST_SUBSHELL: usize = 64 * 1024;
@@ -215,6 +220,7 @@ pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> In
             is_compared: false,
             products: BTreeSet::new(),
             left: MOST_COMMANDS,
+            patterns: MOST_PATTERNS,
         };
         follow.shell(command.shell);
         follow.text(command.text, command.directory, 0);
@@ -236,6 +242,8 @@ struct Follow<'f> {
     products: BTreeSet<String>,
     /// How many commands may still be followed.
     left: usize,
+    /// How many patterns of files may still be looked up.
+    patterns: usize,
 }
 
 impl Follow<'_> {
@@ -286,6 +294,15 @@ impl Follow<'_> {
             self.left = left;
             // Where a word leads that holds a variable or a template is not known before the run.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
+            if let [name, "in", of @ ..] = &words[..]
+                && text.get(..at).is_some_and(|before| before.trim_end().ends_with("for"))
+            {
+                let body = loop_body(text, command.range.end);
+                for turn in self.turns(name, of, body.unwrap_or_default(), &directory) {
+                    self.text(&turn, &directory, depth);
+                }
+                continue;
+            }
             // A `cd` to an unknown directory stays where it is: guessing another place would miss
             // everything below.
             if let ["cd" | "pushd", to] = words[..] {
@@ -297,6 +314,25 @@ impl Follow<'_> {
             self.inputs(command, &words, &directory, depth);
             self.is_compared = around;
         }
+    }
+
+    /// Returns what a loop over words does, a text for each word.
+    fn turns(&mut self, name: &str, of: &[&str], body: &str, directory: &str) -> Vec<String> {
+        let below = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let mut all = Vec::new();
+        for word in of.iter().filter(|word| !word.contains('\0')).take(MOST) {
+            if !word.contains(['*', '?']) {
+                all.push((*word).to_owned());
+                continue;
+            }
+            let found = self.matching(directory, word).into_iter();
+            all.extend(found.map(|path| match path.strip_prefix(&below) {
+                Some(inside) => inside.to_owned(),
+                None => format!("{FROM_ROOT}{path}"),
+            }));
+        }
+        all.truncate(MOST_TURNS);
+        all.iter().map(|word| with_variable(body, name, word)).collect()
     }
 
     /// Follows a file that an interpreter reads from its input.
@@ -407,7 +443,11 @@ impl Follow<'_> {
                 self.script(program, false, directory, depth)
             }
             "make" | "gmake" => self.make(arguments, directory, depth),
-            "just" => self.recipes(&["justfile", "Justfile", ".justfile"], None, arguments, directory, depth),
+            "just" => self.just(arguments, directory, depth),
+            "run-parts" => self.parts(arguments, directory, depth),
+            "coverage" if arguments.first() == Some(&"run") => {
+                self.interpreted("python", &measured(&arguments[1..]), directory, depth)
+            }
             "task" => {
                 let files = ["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"];
                 self.recipes(&files, Some("default"), arguments, directory, depth)
@@ -614,11 +654,22 @@ impl Follow<'_> {
     }
 
     /// Returns a Makefile with those that it includes in their places, and collects these, there or not.
-    fn with_included(&self, text: &str, directory: &str, included: &mut BTreeSet<String>) -> String {
+    fn with_included(&mut self, text: &str, directory: &str, included: &mut BTreeSet<String>) -> String {
         let mut whole = String::new();
         for line in text.lines() {
-            let paths: Vec<String> =
-                makefile::included(line).filter_map(|path| resolved(directory, path)).collect();
+            let mut paths = Vec::new();
+            for path in makefile::included(line) {
+                if !path.contains(['*', '?']) {
+                    paths.extend(resolved(directory, path));
+                    continue;
+                }
+                paths.extend(self.matching(directory, path));
+                // A new file there is read as well.
+                let folder = path.rsplit_once('/').and_then(|(folder, _)| resolved(directory, folder));
+                if let Some(folder) = folder {
+                    self.add(folder, InstructionPart::Folder);
+                }
+            }
             if paths.is_empty() {
                 whole.extend([line, "\n"]);
             }
@@ -631,6 +682,60 @@ impl Follow<'_> {
             }
         }
         whole
+    }
+
+    /// Follows recipes of `just`, of the file that it is told or else of the one that it finds.
+    fn just(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let (mut file, mut directory, mut names) = (None, directory.to_owned(), Vec::new());
+        let mut words = arguments.iter().copied();
+        while let Some(word) = words.next() {
+            match word {
+                "-f" | "--justfile" => file = words.next().map(str::to_owned),
+                "-d" | "--working-directory" => {
+                    directory = words.next().and_then(|to| entered(&directory, to)).unwrap_or(directory);
+                }
+                _ if word.starts_with('-') => {
+                    if let Some(name) = value_within(word, &["-f", "--justfile"]) {
+                        file = Some(name.to_owned());
+                    }
+                }
+                _ => names.push(word),
+            }
+        }
+        match &file {
+            Some(file) => self.recipes(&[file.as_str()], None, &names, &directory, depth),
+            None => self.recipes(&["justfile", "Justfile", ".justfile"], None, &names, &directory, depth),
+        }
+    }
+
+    /// Adds the programs of a folder that are run one after another.
+    fn parts(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        let folder = arguments.iter().rev().find(|word| !word.starts_with('-'));
+        let Some(folder) = folder.and_then(|folder| resolved(directory, folder)) else { return false };
+        let pattern = format!("{folder}/*");
+        self.add(folder, InstructionPart::Folder);
+        for path in self.matching("", &pattern) {
+            self.program(&path, &InstructionPart::Whole, true, directory, depth);
+        }
+        true
+    }
+
+    /// Returns the files that a pattern of a shell or of make means, in order.
+    fn matching(&mut self, directory: &str, pattern: &str) -> Vec<String> {
+        // Each looks through all files, and a hostile text has no end of them.
+        let Some(left) = self.patterns.checked_sub(1) else { return Vec::new() };
+        self.patterns = left;
+        // A path with a sign for any name in it would be refused.
+        let marked = pattern.replace('*', "\u{1}");
+        let Some(wanted) = resolved(directory, &marked).map(|path| path.replace('\u{1}', "*")) else {
+            return Vec::new();
+        };
+        let Ok(glob) = GlobBuilder::new(&wanted).literal_separator(true).build() else { return Vec::new() };
+        let glob = glob.compile_matcher();
+        let mut all: Vec<String> = self.tree.seen().into_iter().filter(|path| glob.is_match(path)).collect();
+        all.sort();
+        all.truncate(MOST);
+        all
     }
 
     /// Follows recipes by name, in a file of `just` or `task`: the lines below the one that names it, and the recipes that it
@@ -961,6 +1066,67 @@ fn behind_timeout<'w>(words: &'w [&'w str]) -> Option<&'w [&'w str]> {
     Some(rest.get(at + 1..).unwrap_or_default())
 }
 
+/// Returns what a loop does whose head ends at a place of a text: what stands between its `do` and its `done`.
+fn loop_body(text: &str, head_end: usize) -> Option<&str> {
+    let rest = head(text.get(head_end..)?, LONGEST_SUBSHELL);
+    let (mut depth, mut begin, mut at) = (0_usize, 0, 0);
+    for word in
+        rest.split_inclusive(|sign: char| sign.is_whitespace() || matches!(sign, ';' | '&' | '|' | ')'))
+    {
+        let plain =
+            word.trim_end_matches(|sign: char| sign.is_whitespace() || matches!(sign, ';' | '&' | '|' | ')'));
+        match plain {
+            "do" => {
+                begin = if depth == 0 { at + plain.len() } else { begin };
+                depth += 1;
+            }
+            "done" => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return rest.get(begin..at);
+                }
+            }
+            _ => {}
+        }
+        at += word.len();
+    }
+    None
+}
+
+/// Returns a text of shell with the value of a variable filled in.
+fn with_variable(text: &str, name: &str, value: &str) -> String {
+    let text = text.replace(&format!("${{{name}}}"), value);
+    let sign = format!("${name}");
+    let mut parts = text.split(sign.as_str());
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // `$file` is another variable than `$f`.
+        let is_longer = part.starts_with(|sign: char| sign.is_alphanumeric() || sign == '_');
+        filled.push_str(if is_longer { &sign } else { value });
+        filled.push_str(part);
+    }
+    filled
+}
+
+/// Returns the words behind the options of `coverage run`, as an interpreter of Python takes them.
+fn measured<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    const VALUED: [&str; 8] = [
+        "--concurrency",
+        "--context",
+        "--data-file",
+        "--debug",
+        "--include",
+        "--omit",
+        "--rcfile",
+        "--source",
+    ];
+    let mut at = 0;
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-') && **word != "-m") {
+        at += if VALUED.contains(word) { 2 } else { 1 };
+    }
+    words.get(at..).unwrap_or_default().to_vec()
+}
+
 /// Returns where the subshell or the substitution ends of which a command is the first.
 fn subshell_end(text: &str, command: usize) -> Option<usize> {
     text.get(..command)?.trim_end().strip_suffix('(')?;
@@ -1157,6 +1323,9 @@ mod tests {
             (".pre-commit-config.yaml", "- repo: local\n  hooks:\n    - entry: ./other.sh\n"),
             (".cargo/config.toml", "[alias]\nci = 'xtask ci'\n"),
             ("sub/run.sh", "echo"),
+            ("glob.mk", "include mk/*.mk\ntest: part\n"),
+            ("mk/a.mk", "part:\n\tsh other.sh\n"),
+            ("other.just", "look:\n  sh other.sh\n"),
             ("inc.mk", "include more.mk\n-include gone.mk\ntest: other\n"),
             ("vars.mk", "CHECK := ./other.sh\nQ = @\nALL = one\ntest: $(ALL)\none:\n\t$(Q)$(CHECK) -q\n"),
             ("more.mk", "other:\n\tsh other.sh\n"),
@@ -1217,6 +1386,18 @@ mod tests {
             ("make -Cweb test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
             ("make -sC web test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
             ("make --directory=web test", "web/GNUmakefile? web/Makefile[test] web/look.sh web/makefile?"),
+            ("make -f glob.mk test", "glob.mk glob.mk[part test] mk/ mk/a.mk[part test] other.sh"),
+            ("just -f other.just look", "other.just other.sh"),
+            ("just --justfile=other.just", "other.just other.sh"),
+            ("for f in sub/*.sh; do sh \"$f\"; done; ./other.sh", "sub/run.sh other.sh"),
+            ("cd sub; for f in *.sh; do ./${f} $fine; done", "sub/run.sh"),
+            ("for f in other.sh x.js; do for g in $f; do bash -e $g; done; done", "other.sh x.js"),
+            ("run-parts --exit-on-error sub", "sub/ sub/run.sh"),
+            (
+                "coverage run --source src -m tools.look",
+                "tools/look.py? tools/look/__init__.py? tools/look/__main__.py?",
+            ),
+            ("coverage run -p look.py -q", "look.py"),
             ("composer test", "vendor/bin/node= x.js"),
             (
                 "npm test -- a",
