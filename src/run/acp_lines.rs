@@ -77,7 +77,7 @@ pub(super) async fn talk(
     let Pump { conversation, complaints, .. } = pump;
     let seen = Observation {
         stdout: Text::whole(conversation.said()),
-        stderr: Text::whole(complaints.kept),
+        stderr: Text::whole(complaints.kept()),
         duration: clock.elapsed(),
         stop,
         ..Observation::exited(exit_code, "")

@@ -20,7 +20,7 @@ const COMPLAINTS: usize = 64 * 1024;
 pub(super) struct Complaints {
     lines: LineCollector,
     /// The end of it.
-    pub(super) kept: String,
+    kept: Vec<u8>,
     /// When there was something the last time.
     pub(super) last: Instant,
 }
@@ -28,7 +28,7 @@ pub(super) struct Complaints {
 impl Complaints {
     /// Begins without any.
     pub(super) fn new() -> Self {
-        Self { lines: LineCollector::new(), kept: String::new(), last: Instant::now() }
+        Self { lines: LineCollector::new(), kept: Vec::new(), last: Instant::now() }
     }
 
     /// Reads what there is; tells whether there can be more.
@@ -41,20 +41,29 @@ impl Complaints {
         let mut buffer = [0; 4096];
         let Ok(count @ 1..) = stderr.read(&mut buffer).await else { return false };
         self.last = Instant::now();
-        self.keep(&String::from_utf8_lossy(&buffer[..count]));
+        self.keep(&buffer[..count], redactor);
         self.lines.push(&buffer[..count], redactor, &mut |text| show(sinks, Stream::Stderr, text));
         true
     }
 
-    fn keep(&mut self, text: &str) {
-        self.kept.push_str(text);
+    /// Keeps bytes as they came: a letter that a read has cut, or a secret with one, would not be known any more.
+    fn keep(&mut self, bytes: &[u8], redactor: &Redactor) {
+        self.kept.extend_from_slice(bytes);
         // Cut at twice the size, so that not every read moves all of it.
         if self.kept.len() > 2 * COMPLAINTS {
-            let cut = self.kept.len() - tail(&self.kept, COMPLAINTS).len();
+            let cut = self.kept.len() - COMPLAINTS;
             // In front of a line, as the rest of a secret would not be known for one.
-            let cut = self.kept[cut..].find('\n').map_or(cut, |end| cut + end + 1);
-            self.kept.drain(..cut);
+            match self.kept[cut..].iter().position(|byte| *byte == b'\n') {
+                Some(end) => drop(self.kept.drain(..=cut + end)),
+                // Without a line, what is known for a secret goes before the cut may halve it.
+                None => self.kept = tail(&redactor.text(&self.kept()), COMPLAINTS).as_bytes().to_vec(),
+            }
         }
+    }
+
+    /// Returns the end of it.
+    pub(super) fn kept(&self) -> String {
+        String::from_utf8_lossy(&self.kept).into_owned()
     }
 
     /// Shows what is left of the last line.
@@ -71,10 +80,29 @@ mod tests {
     fn what_is_kept_begins_with_a_line() {
         let mut complaints = Complaints::new();
         for _ in 0..20_000 {
-            complaints.keep("token=a-secret\n");
-            assert!(complaints.kept.starts_with("token=") && complaints.kept.len() <= 2 * COMPLAINTS);
+            complaints.keep(b"token=a-secret\n", &Redactor::new([""]));
+            assert!(complaints.kept().starts_with("token=") && complaints.kept.len() <= 2 * COMPLAINTS);
         }
-        complaints.keep(&"x".repeat(3 * COMPLAINTS));
+        complaints.keep("x".repeat(3 * COMPLAINTS).as_bytes(), &Redactor::new([""]));
         assert_eq!(complaints.kept.len(), COMPLAINTS);
+    }
+
+    #[test]
+    fn no_piece_and_no_cut_lets_a_secret_through() {
+        let secret = "s3cr3t-mit-Ümläut-4711";
+        let redactor = Redactor::new([secret]);
+        for before in 4070..4100 {
+            let mut complaints = Complaints::new();
+            let text = format!("{}{secret}\n", "x".repeat(before));
+            for piece in text.as_bytes().chunks(4096) {
+                complaints.keep(piece, &redactor);
+            }
+            let kept = complaints.kept();
+            assert_eq!(redactor.text(&kept), format!("{}***\n", "x".repeat(before)));
+        }
+        let mut complaints = Complaints::new();
+        let long = secret.repeat(3 * COMPLAINTS / secret.len());
+        complaints.keep(long.as_bytes(), &redactor);
+        assert!(complaints.kept().chars().all(|sign| sign == '*'), "{}", complaints.kept().len());
     }
 }

@@ -79,7 +79,7 @@ pub(super) async fn call(request: &ToolRequest, world: &mut World) -> Observatio
         ToolEnd::Late(stop) => Observation { stop: Some(stop), ..Observation::exited(TIMEOUT_CODE, "") },
         ToolEnd::Cancelled => cancelled(),
     };
-    let seen = Observation { stderr: Text::whole(complaints.kept), duration: clock.elapsed(), ..seen };
+    let seen = Observation { stderr: Text::whole(complaints.kept()), duration: clock.elapsed(), ..seen };
     world.release(confined, seen)
 }
 
