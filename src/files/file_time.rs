@@ -5,6 +5,7 @@ use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use super::transient;
 use crate::base::time::Timestamp;
@@ -20,6 +21,13 @@ impl FileTime {
     /// Returns when a file changed.
     pub fn of(metadata: &Metadata) -> Self {
         Self { seconds: metadata.ctime(), nanoseconds: metadata.ctime_nsec() }
+    }
+
+    /// Returns when a file was made, where its file system says so. No program can set that either.
+    pub fn of_birth(metadata: &Metadata) -> Option<Self> {
+        let since = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let seconds = i64::try_from(since.as_secs()).ok()?;
+        Some(Self { seconds, nanoseconds: i64::from(since.subsec_nanos()) })
     }
 
     /// Returns it as a time of the machine's clock, which may be a moment later. It tells what was long ago from what was not.

@@ -22,7 +22,6 @@ use crate::engine::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use crate::engine::question::AskedAbout;
 use crate::engine::request::{Input, Next, SubLoopEnd, SubLoopRequest, UnexpectedInput};
 use crate::evaluate::verdict::Observes;
-use crate::files::file_time::FileTime;
 use crate::journal::snapshot::{self, Snapshot};
 use crate::journal::writer::EventTime;
 use crate::journal::{Tampered, journal_ends, reader};
@@ -75,6 +74,9 @@ pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
     }
     world.sandbox.around.clone_from(&engine.machine().sandbox);
     world.sandbox.has_prompted = engine.run().usage().calls > 0;
+    if world.sandbox.has_prompted {
+        world.begin_agent();
+    }
     world.leftovers.stays = engine.machine().leaves_running;
     let driven = drive(engine, world).await;
     world.leftovers.end(&world.guard, world.files.instance());
@@ -96,7 +98,11 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         // Once in each turn: a loop of states without actions would never give the runtime its
         // turn.
         tokio::task::yield_now().await;
-        let input = match engine.next() {
+        let next = engine.next();
+        if matches!(next, Next::Prompt(_) | Next::Call(_) | Next::Learn(_) | Next::Run(_)) {
+            world.written = Some(continuation::look(&world.root));
+        }
+        let input = match next {
             Next::Done(complete) => {
                 // A run that was reused has made nothing to leave.
                 if !is_measured && engine.start().reused.is_none() {
@@ -127,13 +133,16 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 Input::PromptDone(seen, usage)
             }
             Next::Ask(request) => Input::Answered(agent::ask(request, world).await),
-            Next::ReadContinuation => Input::Continuation(continuation::read(&world.root)),
+            Next::ReadContinuation => Input::Continuation(world.continuation()),
             Next::Run(request) => {
                 // The moment by which a check that makes its own program is told from one that was
                 // given it.
-                // The journal was written last when it was told of the action.
-                world.moments.last_action = world.journal.changed();
-                Input::ActionDone(action::perform(request, world).await)
+                let is_of_the_loop = world.begin_command(request);
+                let seen = action::perform(request, world).await;
+                if is_of_the_loop {
+                    world.end_command();
+                }
+                Input::ActionDone(seen)
             }
             Next::Survey(request) => Input::Surveyed(tree_survey::look(request, world).await),
             Next::Query(request) => Input::Queried(query_process::perform(request, world).await),
@@ -248,19 +257,16 @@ impl World {
         self.before + self.clock.elapsed()
     }
 
+    /// Returns what the action that has just ended wrote down for the next session.
+    fn continuation(&self) -> Option<String> {
+        continuation::written_since(self.written.as_ref(), &self.root)
+    }
+
     /// Remembers that an agent is about to work: whatever programs appear from here on, it may have put there, and what a
     /// command runs, it may have written.
     pub(super) fn lets_an_agent_work(&mut self) {
-        self.doubt();
+        self.begin_agent();
         self.sandbox.has_prompted = true;
-    }
-
-    /// Remembers that a check has looked, or an agent is about to work, if it is the first time.
-    fn doubt(&mut self) {
-        if self.moments.first_doubt.is_none() {
-            let now = FileTime::now_in(self.files.directory()).ok();
-            self.moments.first_doubt = now.or_else(|| self.journal.changed());
-        }
     }
 
     /// State first, then talk.

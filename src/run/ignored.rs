@@ -249,7 +249,8 @@ pub(super) fn outside(path: &str) -> At {
     }
 }
 
-fn place(top: &Path, path: &str) -> PathBuf {
+/// Returns where a path from the top of the tree leads.
+pub(super) fn place(top: &Path, path: &str) -> PathBuf {
     // A further working tree has no such directory: its list is that of the repository.
     if path == EXCLUDE
         && let Some(git) = gitdir::around(top)

@@ -1,6 +1,7 @@
 //! Programs that a run put where its checks find them, and whether they were installed. What was there before any check had
 //! looked was; of what comes later a package manager has to know that it put it there. Otherwise a fix could write a
-//! `.venv/bin/pytest` of its own.
+//! `.venv/bin/pytest` of its own. What a package manager knows lies in files that whoever wrote the program can write as
+//! well, so that its word counts only of files that stand there since a time at which no agent could write them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,6 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::composer_proxy;
 use crate::base::gitpath;
 use crate::files::read;
 
@@ -27,24 +29,30 @@ const INTERPRETERS: [&str; 3] = ["python", "pypy", "graalpy"];
 const STATES: [&str; 5] =
     [".package-lock.json", ".yarn-integrity", ".yarn-state.yml", ".modules.yaml", ".bun-tag"];
 
-/// Tells whether a package manager says that it put a program at a path, from the top of the working tree.
-pub(super) fn is_known_to_a_package(path: &str, top: &Path) -> bool {
+/// Tells whether a package manager says that it put a program at a path, from the top of the working tree. The program, and
+/// what is its package's own of what shows it, have to be files that may be trusted.
+pub(super) fn is_known_to_a_package(path: &str, top: &Path, is_trusted: &dyn Fn(&Path) -> bool) -> bool {
     let program = top.join(OsStr::from_bytes(&gitpath::to_bytes(path)));
     let (Some(folder), Some(name)) = (program.parent(), program.file_name().and_then(OsStr::to_str)) else {
         return false;
     };
+    if !is_trusted(&program) {
+        return false;
+    }
     let known = match folder.file_name().and_then(OsStr::to_str) {
-        Some(".bin") => of_javascript(&program, folder),
+        Some(".bin") => of_javascript(&program, folder, is_trusted),
         // `pyvenv.cfg` marks a virtual environment, whose layout is known.
-        Some("bin") if folder.join("../pyvenv.cfg").is_file() => of_python(&program, folder, name),
-        Some("bin") => of_composer(folder, name),
+        Some("bin") if folder.join("../pyvenv.cfg").is_file() => {
+            of_python(&program, folder, name, is_trusted)
+        }
+        Some("bin") => of_composer(folder, name, is_trusted),
         _ => None,
     };
     known.is_some()
 }
 
 /// `RECORD` of a package names its programs with their digests: `../../../bin/NAME,sha256=DIGEST,SIZE`.
-fn of_python(program: &Path, folder: &Path, name: &str) -> Option<()> {
+fn of_python(program: &Path, folder: &Path, name: &str, is_trusted: &dyn Fn(&Path) -> bool) -> Option<()> {
     // An interpreter is a link to the one of the machine, and not to `/bin/true`.
     if name.starts_with("python") && program.is_symlink() {
         let target = program.canonicalize().ok()?;
@@ -64,11 +72,12 @@ fn of_python(program: &Path, folder: &Path, name: &str) -> Option<()> {
     let packages = libraries.flat_map(|library| entries(library.join("site-packages")));
     let mut lists = packages.filter(|package| package.extension() == Some(OsStr::new("dist-info")));
     let mut lists = lists.by_ref().take(MOST_PACKAGES).map(|package| package.join("RECORD"));
-    lists.any(|list| read::text(&list, LONGEST).is_ok_and(|text| text.contains(&wanted))).then_some(())
+    let names_it = |list: &Path| read::text(list, LONGEST).is_ok_and(|text| text.contains(&wanted));
+    lists.any(|list| names_it(&list) && is_trusted(&list)).then_some(())
 }
 
 /// A link to a file that the manifest of an installed package names among its programs.
-fn of_javascript(program: &Path, folder: &Path) -> Option<()> {
+fn of_javascript(program: &Path, folder: &Path, is_trusted: &dyn Fn(&Path) -> bool) -> Option<()> {
     let modules = folder.parent()?;
     // Without a state, nothing shows that a package manager was here at all.
     STATES.iter().any(|state| modules.join(state).is_file()).then_some(())?;
@@ -77,8 +86,10 @@ fn of_javascript(program: &Path, folder: &Path) -> Option<()> {
     let package = target.ancestors().skip(1).find(|place| place.join("package.json").is_file())?;
     // A package of the project itself is work, not an installation.
     (package.starts_with(&home) && package != home).then_some(())?;
-    let manifest: Value =
-        serde_json::from_str(&read::text(&package.join("package.json"), LONGEST).ok()?).ok()?;
+    // The state is written anew whenever anything is installed; the package is written once.
+    let manifest = package.join("package.json");
+    (is_trusted(&target) && is_trusted(&manifest)).then_some(())?;
+    let manifest: Value = serde_json::from_str(&read::text(&manifest, LONGEST).ok()?).ok()?;
     let leads_there = |file: &Value| {
         file.as_str()
             .and_then(|file| package.join(file).canonicalize().ok())
@@ -90,7 +101,7 @@ fn of_javascript(program: &Path, folder: &Path) -> Option<()> {
 }
 
 /// `vendor/composer/installed.json` names the programs of each package.
-fn of_composer(folder: &Path, name: &str) -> Option<()> {
+fn of_composer(folder: &Path, name: &str, is_trusted: &dyn Fn(&Path) -> bool) -> Option<()> {
     let vendor = folder.parent()?;
     let list = read::text(&vendor.join("composer/installed.json"), LONGEST).ok()?;
     let list: Value = serde_json::from_str(&list).ok()?;
@@ -100,13 +111,14 @@ fn of_composer(folder: &Path, name: &str) -> Option<()> {
     let package = packages.iter().find(has_it)?;
     let file = package["bin"].as_array()?.iter().find(|file| is_it(file))?.as_str()?;
     let real = vendor.join(package["name"].as_str()?).join(file).canonicalize().ok()?;
+    is_trusted(&real).then_some(())?;
     let program = folder.join(name);
     if program.is_symlink() {
         return (program.canonicalize().ok()? == real).then_some(());
     }
     let text = read::text(&program, read::MIB).ok()?;
-    // A proxy is a text that Composer makes, with its name in it.
-    text.contains("Composer").then_some(())
+    let target = composer_proxy::target(&text)?;
+    (folder.join(target).canonicalize().ok()? == real).then_some(())
 }
 
 fn entries(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
@@ -122,6 +134,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+
+    fn is_known_to_a_package(path: &str, top: &Path) -> bool {
+        super::is_known_to_a_package(path, top, &|_| true)
+    }
 
     fn written(top: &Path, path: &str, text: &str) {
         fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
@@ -174,12 +190,51 @@ mod tests {
         let top = TempDir::new().unwrap();
         let top = top.path();
         written(top, "vendor/phpunit/phpunit/phpunit", "");
-        written(top, "vendor/bin/phpunit", "<?php // Proxy PHP file generated by Composer\n");
+        let proxy = |place: &str| {
+            format!(
+                "#!/usr/bin/env php\n<?php\nnamespace Composer;\nreturn include __DIR__ . '/..'.'/{place}';\n"
+            )
+        };
+        written(top, "vendor/bin/phpunit", &proxy("phpunit/phpunit/phpunit"));
         assert!(!is_known_to_a_package("vendor/bin/phpunit", top));
         let list = r#"{"packages": [{"name": "phpunit/phpunit", "bin": ["phpunit"]}]}"#;
         written(top, "vendor/composer/installed.json", list);
         assert!(is_known_to_a_package("vendor/bin/phpunit", top));
-        written(top, "vendor/bin/phpunit", "#!/bin/sh\nexit 0\n");
-        assert!(!is_known_to_a_package("vendor/bin/phpunit", top));
+        written(top, "vendor/other", "");
+        for text in ["#!/bin/sh\nexit 0\n", "#!/bin/sh\nexit 0 # Composer\n", &proxy("other")] {
+            written(top, "vendor/bin/phpunit", text);
+            assert!(!is_known_to_a_package("vendor/bin/phpunit", top), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_word_of_a_package_counts_where_its_files_may_be_trusted() {
+        let top = TempDir::new().unwrap();
+        let top = top.path();
+        let script = "#!/x/.venv/bin/python\nimport pytest\n";
+        let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(script));
+        written(top, ".venv/pyvenv.cfg", "home = /usr/bin\n");
+        written(top, ".venv/bin/pytest", script);
+        let list = ".venv/lib/python3.12/site-packages/pytest-8.0.dist-info/RECORD";
+        written(top, list, &format!("../../../bin/pytest,sha256={digest},40\n"));
+        written(top, "node_modules/jest/package.json", r#"{"bin": "jest.js"}"#);
+        written(top, "node_modules/jest/jest.js", "");
+        written(top, "node_modules/.package-lock.json", "{}");
+        fs::create_dir(top.join("node_modules/.bin")).unwrap();
+        symlink("../jest/jest.js", top.join("node_modules/.bin/jest")).unwrap();
+        for (program, files) in [
+            (".venv/bin/pytest", [".venv/bin/pytest", list].as_slice()),
+            (
+                "node_modules/.bin/jest",
+                ["node_modules/.bin/jest", "node_modules/jest/jest.js", "node_modules/jest/package.json"]
+                    .as_slice(),
+            ),
+        ] {
+            assert!(is_known_to_a_package(program, top));
+            for file in files {
+                let is_trusted = |path: &Path| !path.ends_with(file);
+                assert!(!super::is_known_to_a_package(program, top, &is_trusted), "{file}");
+            }
+        }
     }
 }

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use super::ignored;
 use super::installed_programs::is_known_to_a_package;
 use super::look_error::LookError;
-use super::world::RunMoments;
+use super::run_moments::RunMoments;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::engine::changes::{FileMode, IgnoredFile, KeptFile, KnownStart, TreeIds};
-use crate::engine::request::{AsideRequest, JudgingRequest, ObservingCommand};
+use crate::engine::request::{ActionRequest, AsideRequest, JudgingRequest};
 use crate::files::aside::{self, Placed};
 use crate::files::file_time::FileTime;
 use crate::files::read::MIB;
@@ -223,7 +223,8 @@ impl Tree for JudgedEnd<'_> {
         let was_there = !came_later(ignored::changed_at(path, self.top));
         // A link to an interpreter says nothing of one that was made outside of the tree since.
         let is_made_outside = || came_later(ignored::outside_changed_at(path, self.top));
-        was_there || (is_known_to_a_package(path, self.top) && !is_made_outside())
+        let vouch_for = |file: &Path| self.moments.vouch_for(file);
+        was_there || (is_known_to_a_package(path, self.top, &vouch_for) && !is_made_outside())
     }
 
     fn seen(&self) -> Vec<String> {
@@ -283,11 +284,11 @@ impl JudgingPlace<'_> {
         list.split(':').map(one).collect()
     }
 
-    fn placed(&self, command: &ObservingCommand) -> PlacedCommand {
-        let directory = self.joined(command.cwd.as_deref().unwrap_or_default());
+    fn placed(&self, cwd: Option<&str>, env: &[(String, String)]) -> PlacedCommand {
+        let directory = self.joined(cwd.unwrap_or_default());
         let value = |wanted: &str| {
             // The last one wins, as in an environment.
-            let set = command.env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
+            let set = env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
             set.or_else(|| self.env.0.get(wanted)).cloned()
         };
         let search = self.directories(&value(PATH).unwrap_or_default(), &directory);
@@ -335,6 +336,10 @@ fn commands<'a>(request: &'a JudgingRequest, placed: &'a [PlacedCommand]) -> Vec
     of.collect()
 }
 
+fn placed_of(request: &JudgingRequest, place: &JudgingPlace<'_>) -> Vec<PlacedCommand> {
+    request.commands.iter().map(|command| place.placed(command.cwd.as_deref(), &command.env)).collect()
+}
+
 /// Follows the commands of the checks of a loop in a working tree. `inside` is the directory of the run, from the top of the
 /// tree, and `env` what actions inherit.
 pub fn followed(
@@ -347,8 +352,22 @@ pub fn followed(
 }
 
 fn followed_in(request: &JudgingRequest, place: &JudgingPlace<'_>) -> FollowedChecks {
-    let placed: Vec<PlacedCommand> = request.commands.iter().map(|command| place.placed(command)).collect();
+    let placed = placed_of(request, place);
     compare::followed(&commands(request, &placed), &DiskTree(place.top))
+}
+
+/// Follows an action in the working tree, as what a check runs is followed.
+pub(super) fn followed_action(request: &ActionRequest, place: &JudgingPlace<'_>) -> FollowedChecks {
+    let placed = place.placed(request.setting.cwd.as_deref(), &request.setting.env);
+    let command = CheckCommand {
+        state: "",
+        text: &request.text,
+        directory: &placed.directory,
+        search: &placed.search,
+        libraries: &placed.libraries,
+        shell: &request.shell,
+    };
+    compare::followed(&[command], &DiskTree(place.top))
 }
 
 /// Returns the paths of what checks run or obey, there or not.
@@ -405,7 +424,7 @@ pub(super) fn judged(
     }
     start.git.read_ahead(&paths);
     end.git.read_ahead(&paths);
-    let placed: Vec<PlacedCommand> = request.commands.iter().map(|command| place.placed(command)).collect();
+    let placed = placed_of(request, place);
     let loop_files: Vec<String> = request.loop_files.iter().map(|file| place.joined(file)).collect();
     look(&TreeComparison {
         declared: &request.declared,

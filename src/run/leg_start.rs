@@ -104,7 +104,8 @@ impl ItemStart {
                 // Those are put back by their content, not taken away.
                 && !is_obeyed_by_name(path)
                 && ignored::changed_at(path, &top).is_some_and(|changed| changed.timestamp() >= self.since)
-                && !is_known_to_a_package(path, &top)
+                // Nothing is known of the moments of another item.
+                && !is_known_to_a_package(path, &top, &|_| true)
         });
         if paths.is_empty() {
             return Ok(());

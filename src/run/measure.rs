@@ -195,7 +195,7 @@ pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Resu
 
 /// Compares the working tree with the one on which the run began and with those of its verdicts, and writes the patch.
 pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured {
-    let moments = world.moments;
+    let moments = world.moments.clone();
     let (own_env, variables) = (world.own_env.clone(), SearchVariables::of(&world.env));
     // What is wanted now is the end of the run, and this belongs to it.
     let (ask, uncancelled) = Cancel::channel();

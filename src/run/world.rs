@@ -10,12 +10,14 @@ use std::time::Duration;
 use super::area::Area;
 use super::brokerage::Brokerage;
 use super::checkpoint::Checkpoints;
+use super::continuation::Written;
 use super::helper::Helper;
 use super::host_patience::Patience;
 use super::leftovers::Leftovers;
 use super::recording::Recording;
 use super::replay::Left;
 use super::rules::Rules;
+use super::run_moments::RunMoments;
 use super::sandbox_setup::SandboxSetup;
 use super::surprises::Surprises;
 use super::tree_snapshots::TreeSnapshots;
@@ -24,7 +26,6 @@ use crate::base::name::LoopName;
 use crate::base::redact::Redactor;
 use crate::engine::Start;
 use crate::engine::request::{Setting, SubLoopRequest};
-use crate::files::file_time::FileTime;
 use crate::git::call::without_repository;
 use crate::guidance::Guidance;
 use crate::host::{Host, Version};
@@ -79,6 +80,8 @@ pub struct World {
     pub remarks: Vec<String>,
     /// When it did what its judges are asked with.
     pub moments: RunMoments,
+    /// What was written down for the next session before the last action.
+    pub written: Option<Written>,
     /// What was said already of what surprises people.
     pub surprises: Surprises,
     /// What keeps actions in.
@@ -101,16 +104,6 @@ pub struct World {
     pub helper: Helper,
     /// Finds and prepares sub-loops: loop files are not the business of this layer.
     pub sub_loops: SubLoops,
-}
-
-/// When the run did what its judges are asked with, in this process, by the clock of its files.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RunMoments {
-    /// The last action began.
-    pub last_action: Option<FileTime>,
-    /// A check had looked for the first time, or an agent was about to work: what is there by then was not put there to
-    /// change what the check says.
-    pub first_doubt: Option<FileTime>,
 }
 
 /// Returns the directory that a process has to be started in to be in `root`; nothing where this process is there

@@ -225,6 +225,7 @@ impl Launch<'_> {
             surroundings: surroundings(&territory),
             remarks: sandbox.open,
             moments: RunMoments::default(),
+            written: None,
             surprises: Surprises::default(),
             sandbox: SandboxSetup::new(
                 sandbox.default,

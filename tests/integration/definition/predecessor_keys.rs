@@ -379,9 +379,14 @@ fn a_hand_off_that_says_nothing_is_none() {
     ] {
         Project::with_loop(&text(printed)).run(&["run", "main"]).code(code);
     }
-    let written = Project::with_loop(&text("CONTEXT_HANDOFF:\\n"))
+    let earlier = Project::with_loop(&text("CONTEXT_HANDOFF:\\n"))
         .file(".claude/ll-continue-prompt.md", "go on with item 7\n");
-    written.run(&["run", "main"]).code(75).says("go on with item 7");
+    // Somebody else wrote it down for a session that is over.
+    earlier.run(&["run", "main"]).code(0);
+    let writes = "mkdir -p .claude; echo go on with item 8 > .claude/ll-continue-prompt.md; printf";
+    let written = Project::with_loop(&text("CONTEXT_HANDOFF:\\n").replace("printf", writes))
+        .file(".claude/ll-continue-prompt.md", "go on with item 7\n");
+    written.run(&["run", "main"]).code(75).says("go on with item 8");
 }
 
 #[test]
