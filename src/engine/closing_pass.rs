@@ -22,7 +22,7 @@ use super::{Engine, bounds};
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
 use crate::base::path::Segment;
-use crate::base::template::{Expression, Namespace};
+use crate::base::template::{Expression, Namespace, Template};
 use crate::base::text::{listed_in_part, one_line, plural};
 use crate::base::time::millis;
 use crate::evaluate::observation::{Observation, Stop};
@@ -527,7 +527,7 @@ fn is_about_visit(expression: &Expression) -> bool {
 fn has_lasting_surroundings(step: &Step) -> bool {
     let Some(Action::Shell(shell)) = &step.action else { return true };
     let templates = shell.setting.cwd.iter().chain(shell.setting.env.iter().map(|(_, value)| value));
-    templates.flat_map(|template| template.expressions()).all(|expression| match expression.namespace {
+    templates.flat_map(Template::expressions).all(|expression| match expression.namespace {
         Namespace::Context | Namespace::Env | Namespace::Param => true,
         Namespace::Prev
         | Namespace::Result

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::routing::{ActionEnd, Departure, Move, RouteKey, in_a_stall, is_sub_loop, moves};
 use super::{Action, EndId, Machine, Step, StepId, Target};
+use crate::base::template::Template;
 use crate::evaluate::verdict::{Observes, Verdict};
 
 /// A machine with more states than this is not explored completely.
@@ -239,7 +240,7 @@ fn trusts(step: &Step, observes: Observes, before: bool) -> Vec<bool> {
 /// there is none.
 fn works_elsewhere(step: &Step) -> bool {
     let Some(Action::SubLoop(sub)) = &step.action else { return false };
-    let branch = sub.worktree.as_ref().and_then(|branch| branch.as_literal());
+    let branch = sub.worktree.as_ref().and_then(Template::as_literal);
     branch.is_some_and(|branch| !branch.trim().is_empty())
 }
 
