@@ -13,6 +13,7 @@ use super::own_folder::{self, FROM_ROOT};
 use super::tree::{Tree, extension};
 use crate::base::text::{after_last, first_line, head};
 use crate::shell::command::{SimpleCommand, commands};
+use crate::shell::token::ShellOperator;
 
 /// How many scripts and tasks are followed into each other.
 const DEEPEST: usize = 3;
@@ -87,7 +88,7 @@ pub(super) struct Instructions {
 }
 
 /// Programs that run the program behind them.
-const WRAPPERS: [Wrapper; 29] = [
+const WRAPPERS: [Wrapper; 35] = [
     Wrapper::plain(&["env"], &["-u", "--unset", "-C", "--chdir"]),
     Wrapper::plain(&["sudo"], &["-u", "--user", "-g", "--group"]),
     Wrapper::plain(&["time"], &["-f", "--format", "-o", "--output"]),
@@ -95,6 +96,12 @@ const WRAPPERS: [Wrapper; 29] = [
     Wrapper::plain(&["nohup"], &[]),
     Wrapper::plain(&["exec"], &[]),
     Wrapper::plain(&["command"], &[]),
+    Wrapper::plain(&["builtin"], &[]),
+    Wrapper::plain(&["eval"], &[]),
+    Wrapper::plain(&["setsid"], &[]),
+    Wrapper::plain(&["ionice"], &["-c", "-n"]),
+    Wrapper::plain(&["unbuffer"], &[]),
+    Wrapper::plain(&["chronic"], &[]),
     Wrapper::plain(&["stdbuf"], &["-o", "-e", "-i"]),
     Wrapper::plain(&["xvfb-run"], &["-s", "-n"]),
     Wrapper::plain(&["xargs"], &["-n", "-I", "-P", "-L", "-d"]),
@@ -278,11 +285,12 @@ impl Follow<'_> {
         if depth > DEEPEST || !self.seen.insert(place) {
             return;
         }
+        let text = &own_folder::with_known_values(text, directory);
         let mut directory = directory.to_owned();
         let all = commands(text);
         // The directories outside of subshells and substitutions, each with where these end.
         let mut outside: Vec<(usize, String)> = Vec::new();
-        for command in &all {
+        for (index, command) in all.iter().enumerate() {
             let at = command.range.start;
             while let Some((_, before)) = outside.pop_if(|(end, _)| *end < at) {
                 directory = before;
@@ -294,9 +302,7 @@ impl Follow<'_> {
             self.left = left;
             // Where a word leads that holds a variable or a template is not known before the run.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
-            if let [name, "in", of @ ..] = &words[..]
-                && text.get(..at).is_some_and(|before| before.trim_end().ends_with("for"))
-            {
+            if let ["for", name, "in", of @ ..] = &words[..] {
                 let body = loop_body(text, command.range.end);
                 for turn in self.turns(name, of, body.unwrap_or_default(), &directory) {
                     self.text(&turn, &directory, depth);
@@ -312,6 +318,15 @@ impl Follow<'_> {
             let around = std::mem::replace(&mut self.is_compared, is_compared(command, &all, text));
             self.words(&words, &directory, depth);
             self.inputs(command, &words, &directory, depth);
+            if let Some(before) = index.checked_sub(1).map(|index| &all[index])
+                && before.after == Some(ShellOperator::Pipe)
+                && is_shell_alone(&words)
+            {
+                let before: Vec<&str> = before.values().iter().map(|value| value.unwrap_or("\0")).collect();
+                for path in self.listed(&before, &directory) {
+                    self.program(&path, &InstructionPart::Whole, true, &directory, depth);
+                }
+            }
             self.is_compared = around;
         }
     }
@@ -332,7 +347,7 @@ impl Follow<'_> {
             }));
         }
         all.truncate(MOST_TURNS);
-        all.iter().map(|word| with_variable(body, name, word)).collect()
+        all.iter().map(|word| own_folder::with_variable(body, name, word)).collect()
     }
 
     /// Follows a file that an interpreter reads from its input.
@@ -414,9 +429,24 @@ impl Follow<'_> {
         let runs = |word: &&str| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir");
         for behind in arguments.split(runs).skip(1) {
             self.words(behind, directory, depth);
+            // What is found is run where it stands for the program, or for the script of a shell.
+            let script = match behind {
+                [shell, rest @ ..] if SHELLS.contains(&plain_name(shell)) => {
+                    rest.iter().find(|word| !word.starts_with('-'))
+                }
+                _ => behind.first(),
+            };
+            if script == Some(&"{}") {
+                for path in self.listed(words, directory) {
+                    self.program(&path, &InstructionPart::Whole, true, directory, depth);
+                }
+            }
         }
         let name = plain_name(program);
         self.called(program, directory, depth);
+        if program.contains('/') || SHELLS.contains(&name) {
+            self.given(arguments, directory, depth);
+        }
         let only_reads = only_reads(name, arguments);
         if !only_reads {
             self.options(arguments, directory);
@@ -473,6 +503,47 @@ impl Follow<'_> {
         }
     }
 
+    /// Adds the scripts that a script is given and that are there to check: it may run them.
+    fn given(&mut self, arguments: &[&str], directory: &str, depth: usize) {
+        for path in self.listed(arguments, directory) {
+            let is_script = matches!(extension(&path), Some("sh" | "bash"))
+                || self.content(&path).is_some_and(|text| is_shell_script(&text));
+            if is_script && is_named_as_a_check(&path) {
+                self.program(&path, &InstructionPart::Whole, true, directory, depth);
+            }
+        }
+    }
+
+    /// Returns the files of the tree that a command is given, or that `find` finds by their names.
+    fn listed(&mut self, words: &[&str], directory: &str) -> Vec<String> {
+        if let [program, arguments @ ..] = words
+            && plain_name(program) == "find"
+        {
+            let places = arguments.iter().take_while(|word| !word.starts_with(['-', '(', '!'])).copied();
+            let places: Vec<&str> = places.collect();
+            let places = if places.is_empty() { vec!["."] } else { places };
+            let name =
+                arguments.iter().position(|word| *word == "-name").and_then(|at| arguments.get(at + 1));
+            let name = name.copied().unwrap_or("*");
+            return places
+                .iter()
+                .flat_map(|place| self.matching(directory, &format!("{place}/**/{name}")))
+                .take(MOST)
+                .collect();
+        }
+        let mut all = Vec::new();
+        for word in words.iter().filter(|word| !word.starts_with('-') && !word.contains('\0')).take(MOST) {
+            if word.contains(['*', '?']) {
+                all.extend(self.matching(directory, word));
+            } else if let Some(path) = resolved(directory, word).filter(|path| self.tree.file(path).is_some())
+            {
+                all.push(path);
+            }
+        }
+        all.truncate(MOST);
+        all
+    }
+
     /// Adds the files that options name.
     fn options(&mut self, arguments: &[&str], directory: &str) {
         for (at, word) in arguments.iter().enumerate() {
@@ -508,10 +579,8 @@ impl Follow<'_> {
             path = target;
         }
         let Some(text) = self.content(&path) else { return };
-        let shebang = first_line(&text);
-        let is_of_shell = |word: &str| SHELLS.contains(&after_last(word, &['/']));
         // Without a first line that says otherwise, the shell reads a program itself.
-        let is_named = !shebang.starts_with("#!") || shebang[2..].split_whitespace().any(is_of_shell);
+        let is_named = !text.starts_with("#!") || is_shell_script(&text);
         if is_shell && is_named {
             self.text(&own_folder::filled_in(&text, &path), directory, depth + 1);
         }
@@ -1012,6 +1081,20 @@ const OF_CHECKS: [&str; 30] = [
 ];
 const ROOTS_OF_CHECKS: [&str; 8] = ["assert", "audit", "check", "expect", "lint", "spec", "test", "verif"];
 
+/// Tells whether the first line of a script names a shell.
+fn is_shell_script(text: &str) -> bool {
+    let is_of_shell = |word: &str| SHELLS.contains(&after_last(word, &['/']));
+    first_line(text).strip_prefix("#!").is_some_and(|line| line.split_whitespace().any(is_of_shell))
+}
+
+/// Tells whether words start a shell that reads what it runs, or the names of it, from the command in front.
+fn is_shell_alone(words: &[&str]) -> bool {
+    let (words, _) = behind_wrappers(words);
+    let [program, options @ ..] = words else { return false };
+    SHELLS.contains(&plain_name(program))
+        && options.iter().all(|word| word.starts_with('-') && !word.ends_with('c'))
+}
+
 /// Tells whether a path says that it is there to check, and not to be checked.
 fn is_named_as_a_check(path: &str) -> bool {
     let mut words = path.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
@@ -1091,21 +1174,6 @@ fn loop_body(text: &str, head_end: usize) -> Option<&str> {
         at += word.len();
     }
     None
-}
-
-/// Returns a text of shell with the value of a variable filled in.
-fn with_variable(text: &str, name: &str, value: &str) -> String {
-    let text = text.replace(&format!("${{{name}}}"), value);
-    let sign = format!("${name}");
-    let mut parts = text.split(sign.as_str());
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        // `$file` is another variable than `$f`.
-        let is_longer = part.starts_with(|sign: char| sign.is_alphanumeric() || sign == '_');
-        filled.push_str(if is_longer { &sign } else { value });
-        filled.push_str(part);
-    }
-    filled
 }
 
 /// Returns the words behind the options of `coverage run`, as an interpreter of Python takes them.
@@ -1445,6 +1513,14 @@ mod tests {
             ("find . -name '*.sh' -exec sh other.sh {} +", "other.sh"),
             ("uv run ./check", "check"),
             ("uv run look.py src/a.py", "look.py .venv/bin/look.py="),
+            ("find sub -name '*.sh' -exec sh {} +", "sub/run.sh"),
+            ("find sub -name '*.sh' | xargs -n 1 sh", "sub/run.sh"),
+            ("cat other.sh | sh -s", "other.sh"),
+            ("sh \"$PWD/other.sh\"; sh ${PWD}/sub/run.sh", "other.sh sub/run.sh"),
+            ("sh \"$(git rev-parse --show-toplevel)/other.sh\"", "other.sh"),
+            ("S=sub; sh $S/run.sh", "sub/run.sh"),
+            ("eval sh other.sh; setsid -w stdbuf -oL sh sub/run.sh", "other.sh sub/run.sh"),
+            ("./all check.sh src/a.py", "all check.sh lib.sh. tools/look.py conf/pytest.ini"),
             ("$X/check.sh; /usr/bin/check; ~/check.sh", ""),
         ] {
             let mut expected: Vec<&str> = expected.split(' ').filter(|word| !word.is_empty()).collect();

@@ -1,5 +1,6 @@
-//! Fills in the folder of a script where the script asks for it, as most do that run others beside them: `$(dirname "$0")`,
-//! and variables that are set to it.
+//! Fills in what is known of a text of shell before it runs: the folder of a script where the script asks for it, as most do
+//! that run others beside them, `$(dirname "$0")`; the directory in which it runs; the root of the repository; and variables that
+//! are set to a plain word.
 
 use std::sync::LazyLock;
 
@@ -46,6 +47,75 @@ static SET: LazyLock<Regex> = LazyLock::new(|| {
     .expect("it is a constant")
 });
 
+/// The root of the repository, as texts ask for it.
+static ROOT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"\$\(\s*git\s+rev-parse\s+--show-toplevel\s*\)|`\s*git\s+rev-parse\s+--show-toplevel\s*`|\$\{?(?:GITHUB_WORKSPACE|CI_PROJECT_DIR)\b\}?",
+    )
+    .expect("it is a constant")
+});
+
+/// The directory in which a text runs.
+static HERE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\$\(\s*pwd\s*\)|`\s*pwd\s*`|\$\{PWD\}|\$PWD\b").expect("it is a constant"));
+
+/// What makes it another one.
+static MOVES: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b(?:cd|pushd|popd)\b").expect("it is a constant"));
+
+/// A variable that is set to a plain word, wherever a command may stand.
+static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?m)(?:^|[;&|({]|\b(?:do|then|else))[ \t]*(?:(?:export|readonly|local)[ \t]+)?([A-Za-z_]\w*)=["']?([\x02\w./-]+)["']?[ \t]*(?:;|&&|$)"#,
+    )
+    .expect("it is a constant")
+});
+
+/// Returns a text that is run in a directory with what is known of its values: where it runs, where the root is, and variables
+/// that it sets once.
+pub(super) fn with_known_values(text: &str, directory: &str) -> String {
+    if !text.contains(['$', '`']) || text.len() > LONGEST {
+        return text.to_owned();
+    }
+    let root = format!("{FROM_ROOT}.");
+    let mut text = ROOT.replace_all(text, NoExpand(&root)).into_owned();
+    if !MOVES.is_match(&text) {
+        let here = if directory.is_empty() { root } else { format!("{FROM_ROOT}{directory}") };
+        text = HERE.replace_all(&text, NoExpand(&here)).into_owned();
+    }
+    for _ in 0..DEEPEST {
+        let found = PLAIN.captures_iter(&text).filter(|found| found[2].len() <= LONGEST_PATH);
+        let set: Vec<(String, String)> =
+            found.take(MOST_VARIABLES).map(|found| (found[1].to_owned(), found[2].to_owned())).collect();
+        // One that is set twice, read, or given by a loop has other values, too.
+        let is_one = |name: &str| {
+            set.iter().filter(|(other, _)| other == name).count() == 1 && is_set_once(&text, name)
+        };
+        let known: Vec<&(String, String)> = set.iter().filter(|(name, _)| is_one(name)).collect();
+        let filled = known.iter().fold(text.clone(), |text, (name, value)| with_variable(&text, name, value));
+        if filled == text {
+            break;
+        }
+        text = filled;
+    }
+    text
+}
+
+/// Tells whether a text gives a variable a value in one place.
+fn is_set_once(text: &str, name: &str) -> bool {
+    let is_word = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    let places = text.match_indices(name).filter(|(at, _)| {
+        let before = text[..*at].chars().next_back();
+        let behind = &text[at + name.len()..];
+        let is_whole = !before.is_some_and(|sign| is_word(sign) || matches!(sign, '$' | '{' | '-'))
+            && !behind.starts_with(is_word);
+        let is_given =
+            ["for", "read", "select", "unset"].iter().any(|word| text[..*at].trim_end().ends_with(word));
+        is_whole && (is_given || behind.starts_with('=') || behind.starts_with("+="))
+    });
+    places.count() == 1
+}
+
 /// Returns the text of a script with the folder that it lies in, by its path from the root of the repository.
 pub(super) fn filled_in(text: &str, script: &str) -> String {
     let asks = ["$0", "${0", "BASH_SOURCE"].iter().any(|sign| text.contains(sign));
@@ -69,7 +139,7 @@ pub(super) fn filled_in(text: &str, script: &str) -> String {
 }
 
 /// Fills a variable in: `$NAME` and `${NAME}`.
-fn with_variable(text: &str, name: &str, value: &str) -> String {
+pub(super) fn with_variable(text: &str, name: &str, value: &str) -> String {
     let text = text.replace(&format!("${{{name}}}"), value);
     let sign = format!("${name}");
     let mut out = String::new();
@@ -106,5 +176,22 @@ mod tests {
             assert_eq!(filled_in(text, "a/b/check.sh").replace(FROM_ROOT, "^"), expected, "{text}");
         }
         assert_eq!(filled_in("$(dirname $0)/x", "check.sh").replace(FROM_ROOT, "^"), "^./x");
+    }
+
+    #[test]
+    fn a_text_knows_where_it_runs_and_what_it_sets() {
+        for (text, expected) in [
+            ("sh \"$PWD/x\" ${PWD}/y $(pwd)/z `pwd` $PWDS", "sh \"^a/x\" ^a/y ^a/z ^a $PWDS"),
+            ("cd b; sh $PWD/x", "cd b; sh $PWD/x"),
+            ("sh \"$(git rev-parse --show-toplevel)/x\"", "sh \"^./x\""),
+            ("sh $GITHUB_WORKSPACE/x ${CI_PROJECT_DIR}/y", "sh ^./x ^./y"),
+            ("S=scripts; sh $S/x", "S=scripts; sh scripts/x"),
+            ("A=a\nB=$A/b\nsh ${B}/x", "A=a\nB=a/b\nsh a/b/x"),
+            ("if x; then S=a; else S=b; fi; sh $S/x", "if x; then S=a; else S=b; fi; sh $S/x"),
+            ("S=a; for S in b c; do sh $S; done", "S=a; for S in b c; do sh $S; done"),
+            ("S=a sh $S", "S=a sh $S"),
+        ] {
+            assert_eq!(with_known_values(text, "a").replace(FROM_ROOT, "^"), expected, "{text}");
+        }
     }
 }
