@@ -938,7 +938,6 @@ mod tests {
         assert_snapshot!(said, @"
         Loop completed, unverified: fix (1 iteration, 2.3s)
         success (unverified): `check` said no and nothing passed after it
-        with --strict an unverified success is a failure
         Loop exhausted in fix (1 iteration, 2.3s)
         exhausted: met the cap of 20 iterations; `check` said no
         raise `max_iterations`, or look at why the check never passes
