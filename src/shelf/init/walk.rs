@@ -71,6 +71,9 @@ fn is_script(path: &str) -> bool {
         && (has_no_end || extension(path) == Some("sh"))
 }
 
+/// Files at the top that may say who looks at a change.
+const AT_TOP: [&str; 4] = ["Jenkinsfile", "README", "README.md", "README.rst"];
+
 /// Reads the repository at a root. What cannot be read says nothing.
 pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Error> {
     let (mut files, mut texts, mut open) = (Vec::new(), 0, vec![(root.to_owned(), 0)]);
@@ -97,6 +100,7 @@ pub(super) fn read(root: &Path, session: &Session<'_>) -> Result<Repository, Err
             let says = NAMES.contains(&name)
                 || PRETTIER.contains(&name)
                 || is_script(shown)
+                || AT_TOP.contains(&shown)
                 || ENDS.iter().any(|end| name.ends_with(end));
             // Beyond these bounds a file still counts by its name.
             let text = if says && texts < MOST_READ && bytes < MOST_BYTES {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::called_as_in_ci::{as_in_ci, only_with_services};
 use super::ci::words;
 use super::found_repository::{Finding, Repository};
+use super::hooks;
 use super::offers::{self, OfferedCommand};
 use super::script_lines::without_assignments;
 use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
@@ -65,8 +67,9 @@ fn found(repository: &Repository) -> Vec<Vec<Finding>> {
 
 /// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
 fn plan(repository: &Repository, mends: bool) -> Plan {
+    let contents = ci::contents(repository);
+    let in_ci = contents.commands.clone();
     let found = found(repository);
-    let in_ci = ci::contents(repository).commands;
     let fixes: Vec<&Finding> =
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let (mut checks, mut more): (Vec<Check>, Vec<&Finding>) = (Vec::new(), Vec::new());
@@ -105,6 +108,9 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
             needs_build: false,
         }));
     }
+    for check in &mut checks {
+        check.finding.command = as_in_ci(repository, &contents, &check.finding);
+    }
     checks.sort_by_key(place_in_loop);
     // The toolchain's idea of a format does not stand beside the repository's own.
     let has_format = checks.iter().any(|check| check.finding.purpose == Some(Purpose::Format));
@@ -113,7 +119,7 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
         let fix = mends.then(|| of_tool(&finding)).flatten();
         Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix, needs_build: false }
     });
-    let tentative = tentative.collect();
+    let tentative = tentative.chain(unnamed_hooks(repository, &found, &checks)).collect();
     let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
     let offered = |finding: &Finding, why: &'static str| OfferedCommand {
         command: finding.command.clone(),
@@ -125,9 +131,30 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     let variants =
         variants.into_iter().map(|finding| offered(finding, "a check does the same with other properties"));
     let of_toolchains = toolchains::offered(repository);
-    let offers =
-        more.chain(variants).chain(of_toolchains).chain(offers::configured(repository, &called)).collect();
+    let with_services = found.iter().flatten().filter(|one| only_with_services(&in_ci, one));
+    let with_services = with_services.map(|finding| offered(finding, LACKS_SERVICE));
+    let offers = more
+        .chain(variants)
+        .chain(with_services)
+        .chain(of_toolchains)
+        .chain(offers::configured(repository, &called))
+        .collect();
     Plan { checks, tentative, offers }
+}
+
+/// Why a check is none for which no service can be started.
+const LACKS_SERVICE: &str = "the jobs that call it have a service of which only they know all";
+
+/// Returns the hooks of pre-commit that nothing runs for changes, beside what the CI looks for itself: a check only where the tree
+/// passes them.
+fn unnamed_hooks(repository: &Repository, found: &[Vec<Finding>], checks: &[Check]) -> Option<Check> {
+    let is_known = |one: &Finding| checks.iter().any(|check| check.finding.command == one.command);
+    let finding = found
+        .get(OF_TASKS)?
+        .iter()
+        .find(|one| !one.is_fix && !is_known(one) && hooks::are_only_there(repository, one))?;
+    let name = name(finding, finding.purpose?, 2, checks);
+    Some(Check { name, finding: finding.clone(), fix: None, needs_build: false })
 }
 
 /// Returns what says where a check stands in its loop: by its purpose, and behind the builds where it needs one.
@@ -225,8 +252,14 @@ fn is_passed_over(
     in_ci: &[ci::CiCommand],
     task: &Finding,
 ) -> bool {
+    if only_with_services(in_ci, task) {
+        return true;
+    }
     let is_same = |other: &Finding| is(other, task.purpose.unwrap_or(Purpose::Build), false);
     let Some(of_ci) = found.get(OF_CI).filter(|of_ci| of_ci.iter().any(is_same)) else { return false };
+    if hooks::are_only_there(repository, task) {
+        return true;
+    }
     let of_task = words(&task.command);
     // Without a name, make and its like run what comes first, which may call any of the others.
     let is_bare =
@@ -547,6 +580,21 @@ fn within(mut plan: Plan, package: &str) -> Plan {
     plan
 }
 
+/// Says why a check that only some trees pass is none here.
+fn why_not(purpose: Option<Purpose>, tried: Option<&Tried>) -> &'static str {
+    let is_format = purpose == Some(Purpose::Format);
+    match tried {
+        None if is_format => "whether the files have this format was not tried",
+        None => "no workflow calls it, and whether the files pass was not tried",
+        Some(Tried::Ran { .. } | Tried::Changed { .. }) if is_format => "the files do not have this format",
+        Some(Tried::Ran { .. } | Tried::Changed { .. }) => "no workflow calls it, and the files do not pass",
+        Some(Tried::CouldNotRun { .. }) if is_format => {
+            "whether the files have this format could not be tried"
+        }
+        Some(Tried::CouldNotRun { .. }) => "no workflow calls it, and it could not be tried",
+    }
+}
+
 impl Plan {
     /// Takes in what a try has shown: a check that only some trees pass is kept where this one does, one that changed files is
     /// none, and what a check finds on the untouched tree is not mended unless somebody asks for that.
@@ -558,15 +606,7 @@ impl Plan {
                 tried => self.offers.push(OfferedCommand {
                     command: check.finding.command,
                     evidence: check.finding.evidence,
-                    why: match tried {
-                        None => "whether the files have this format was not tried",
-                        Some(Tried::Ran { .. } | Tried::Changed { .. }) => {
-                            "the files do not have this format"
-                        }
-                        Some(Tried::CouldNotRun { .. }) => {
-                            "whether the files have this format could not be tried"
-                        }
-                    },
+                    why: why_not(check.finding.purpose, tried),
                 }),
             }
         }

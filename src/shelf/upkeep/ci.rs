@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use super::altered_checkout::{alters_checkout, alters_files, writes_over};
 use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
-use super::install_lines::makes_ready;
+use super::install_lines::{adds_source, makes_ready};
 use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
 use super::named_environments;
 use super::result_files::{without_options, without_result_files};
-use super::rust_toolchain::{RustToolchain, with_toolchain};
+use super::rust_toolchain::{self, RustToolchain, with_toolchain};
 use super::script_lines::{
     StepShell, is_plain, is_plain_input, logical_lines, understood_commands, without_assignments,
     without_reporter,
 };
+use super::terminal::{TerminalCall, is_terminal, without_terminal};
 use super::when_jobs_run::{
     Matrix, OtherMachine, asks_earlier_steps, asks_for_label, condition_of_others, has_task_each,
     is_after_merge, is_before_merge, is_channel, is_only_called, is_started_by_changes, label_of_matrix,
@@ -43,6 +44,8 @@ pub(super) enum Caveat {
     Prepared,
     /// The job has started something before that still runs, or a line does of which only this part is understood.
     NeedsOthers,
+    /// The job has a service of which only it knows all.
+    LacksService,
     /// It is given secrets, which a change of a stranger does not have.
     HasSecrets,
 }
@@ -64,7 +67,7 @@ pub(super) struct CiCommand {
     /// Whether its job checks the repository out behind it.
     pub(super) is_before_checkout: bool,
     /// The toolchain of Rust that it is made with, should it call cargo.
-    toolchain: RustToolchain,
+    pub(super) toolchain: RustToolchain,
     /// The variables that the job has for it, the nearest first.
     pub(super) variables: Vec<(String, String)>,
     pub(super) evidence: Evidence,
@@ -106,6 +109,8 @@ impl CiAction {
 #[derive(Clone, Debug, Default)]
 pub(super) struct CiContents {
     pub(super) commands: Vec<CiCommand>,
+    /// What is called with a terminal alone.
+    pub(super) on_terminal: Vec<TerminalCall>,
     pub(super) actions: Vec<CiAction>,
     /// Actions of the repository itself, by their directories, whose inputs are all written in the file.
     pub(super) local_actions: Vec<CiAction>,
@@ -171,6 +176,13 @@ impl CiContents {
         let all: Vec<CiCommand> = self.commands.iter().filter(|line| is_cargo(line)).cloned().collect();
         // Where everything is made with a number, that is how the repository says what it uses.
         let is_pinned = all.iter().all(|line| line.toolchain.is_numbered());
+        let newest_number = all.iter().filter_map(|line| line.toolchain.number()).max();
+        // Beside an older one that is still supported, the newest number is the one that all is made with.
+        let oldest = oldest_supported(repository);
+        let is_usual = |line: &CiCommand| {
+            let number = line.toolchain.number();
+            number == newest_number && oldest.is_some() && oldest < number
+        };
         let has_file = |line: &CiCommand| {
             ["rust-toolchain.toml", "rust-toolchain"]
                 .iter()
@@ -181,6 +193,11 @@ impl CiContents {
                 all.iter().filter(|other| words(&other.command) == words(&line.command)).collect();
             if same.iter().all(|other| other.toolchain.nightly().is_some()) {
                 let named = line.toolchain.nightly().and_then(|name| with_toolchain(&line.command, name));
+                if let Some(named) = named {
+                    line.command = named;
+                }
+            } else if !is_pinned && same.iter().all(|other| is_usual(other)) {
+                let named = line.toolchain.name().and_then(|name| with_toolchain(&line.command, name));
                 if let Some(named) = named {
                     line.command = named;
                 }
@@ -210,7 +227,8 @@ impl CiContents {
 pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let contents = contents(repository);
     let is_second = |line: &&CiCommand| line.has(Caveat::SecondChoice);
-    let alone = contents.commands.iter().filter(|line| !line.has(Caveat::NeedsOthers));
+    let needs_more = |line: &CiCommand| line.has(Caveat::NeedsOthers) || line.has(Caveat::LacksService);
+    let alone = contents.commands.iter().filter(|line| !needs_more(line));
     let (second, first): (Vec<_>, Vec<_>) = alone.partition(is_second);
     let mut found = Vec::new();
     let checks = |lines: Vec<&CiCommand>| {
@@ -363,7 +381,7 @@ fn is_part(repository: &Repository, part: &Finding, whole: &Finding) -> bool {
 /// Returns the words of a command that say what is called: without the variables before it, without the `run` that may be left out
 /// before the script of a package, and of nox and tox without what starts them, and how.
 pub(super) fn words(command: &str) -> Vec<&str> {
-    let all: Vec<&str> = without_assignments(command).split_whitespace().collect();
+    let all: Vec<&str> = without_terminal(without_assignments(command)).split_whitespace().collect();
     let is_runner = |word: &&str| matches!(*word, "nox" | "tox");
     if let Some(at) = all.iter().rposition(is_runner).filter(|at| starts_python(&all[..*at])) {
         let own = all[at..].iter().take_while(|word| **word != "--");
@@ -925,6 +943,7 @@ impl Workflow<'_> {
                 place.is_before_checkout = true;
             }
             place.add(Caveat::SecondChoice, asks_for_label(job.value.get("if")));
+            place.add(Caveat::LacksService, lacks_services(&job.value, &place.id(self.path), contents));
             for step in steps {
                 place.is_before_checkout &= !checks_out(step);
                 // What is set up behind a check is for those behind it.
@@ -1131,9 +1150,16 @@ impl Workflow<'_> {
                         // Behind it, only the job knows where it is.
                         OUTSIDE.clone_into(directory);
                     }
+                    if adds_source(&line) {
+                        let source = self.command(&line, directory.clone(), &place, self.evidence(node, at));
+                        contents.commands.push(source);
+                    }
                     self.part_of_cmake(&line, &place, self.evidence(node, at), contents);
                     continue;
                 };
+                if is_terminal(place.shell) {
+                    contents.on_terminal.extend(place.terminal_calls(&commands, directory));
+                }
                 if !StepShell::of(place.shell).shares(&commands) {
                     continue;
                 }
@@ -1227,6 +1253,20 @@ impl<'j> JobPlace<'j> {
     /// Notes what speaks against the lines from here on, if it holds.
     fn add(&mut self, caveat: Caveat, holds: bool) {
         self.caveats.extend(holds.then_some(caveat));
+    }
+
+    /// Returns commands of a step that gives them a terminal.
+    fn terminal_calls(&self, commands: &[&str], directory: &str) -> Vec<TerminalCall> {
+        let kind =
+            self.variables.iter().find(|(name, _)| *name == "TERM").map(|(_, kind)| (*kind).to_owned());
+        let is_name = |kind: &String| kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let kind = kind.filter(is_name);
+        let call = |command: &&str| TerminalCall {
+            command: command.strip_prefix("time ").unwrap_or(command).trim_start().to_owned(),
+            directory: directory.to_owned(),
+            kind: kind.clone(),
+        };
+        commands.iter().filter(|_| self.machine.is_none()).map(call).collect()
     }
 
     /// Returns how the job is named with its file.
@@ -1340,6 +1380,19 @@ const TOKEN: &str = "${{ github.token }}";
 fn is_token(input: &str) -> bool {
     let plain: String = input.chars().filter(|c| !c.is_whitespace()).collect();
     matches!(plain.as_str(), "${{github.token}}" | "${{secrets.GITHUB_TOKEN}}")
+}
+
+/// Returns the oldest version of Rust that the repository says it supports.
+fn oldest_supported(repository: &Repository) -> Option<Vec<u32>> {
+    let is_key = |line: &&str| line.trim_start().starts_with("rust-version");
+    let line = repository.text("Cargo.toml")?.lines().find(is_key)?;
+    rust_toolchain::number(line.split(['"', '\'']).nth(1)?)
+}
+
+/// Tells whether a job has services that could not be read.
+fn lacks_services(job: &Node, id: &str, contents: &CiContents) -> bool {
+    let has_services = !lined_yaml::entries(job.get("services")).is_empty();
+    has_services && !contents.services.iter().any(|known| known.job == id)
 }
 
 /// Tells whether an action sets something up, by its name. Others may be given a token to write with it.

@@ -70,6 +70,24 @@ pub(super) fn is_install(command: &str) -> bool {
         || INSTALLS.iter().any(begins)
 }
 
+/// Tells whether a line says where packages of the system come from: it writes that, or the key with which they are signed, or makes
+/// the folder for that. One with variables of its shell may need the lines before it.
+pub(super) fn adds_source(line: &str) -> bool {
+    let names = line.contains("/etc/apt/") || line.contains("apt-key ");
+    let is_computed = line.split('$').skip(1).any(|rest| !rest.starts_with('('));
+    let is_statement = matches!(first_word(line), "if" | "for" | "while" | "function" | "case");
+    let is_whole = !line.trim_end().ends_with(['|', '&', '\\']) && shlex::split(line).is_some();
+    let is_manager = OF_SYSTEM.contains(&first_word(as_user(line)));
+    let is_plain = !line.starts_with('#') && !line.contains(['<', '{', '`']) && !line.contains("&&");
+    names
+        && is_plain
+        && is_whole
+        && !is_computed
+        && !is_statement
+        && !is_manager
+        && !line.chars().any(char::is_control)
+}
+
 /// Programs that install packages of the system.
 const OF_SYSTEM: [&str; 6] = ["apt", "apt-get", "apk", "dnf", "microdnf", "yum"];
 
@@ -78,17 +96,19 @@ pub(super) fn is_of_system(command: &str) -> bool {
     let plain = as_user(command);
     let changes =
         |word: &str| matches!(word, "install" | "add" | "update" | "upgrade" | "build-dep" | "remove");
-    OF_SYSTEM.contains(&first_word(plain)) && plain.split(' ').any(changes)
+    let is_manager = OF_SYSTEM.contains(&first_word(plain)) && plain.split(' ').any(changes);
+    is_manager || first_word(plain) == "add-apt-repository" || adds_source(command)
 }
 
 /// Tells whether a line installs packages of the system, and does not only ask which there are.
 pub(super) fn installs_of_system(command: &str) -> bool {
-    is_of_system(command) && command.split(' ').any(|word| matches!(word, "install" | "add" | "build-dep"))
+    let installs = |word: &str| matches!(word, "install" | "add" | "build-dep");
+    is_of_system(command) && !adds_source(command) && command.split(' ').any(installs)
 }
 
 /// Tells whether a line is about packages of the system and asks nobody for the rights to change them.
 pub(super) fn is_of_root(command: &str) -> bool {
-    is_of_system(command) && first_word(without_assignments(command)) != "sudo"
+    is_of_system(command) && !command.split(' ').any(|word| word == "sudo")
 }
 
 /// Returns a command without `sudo`, its options and the variables around it.

@@ -3,11 +3,13 @@
 
 mod allowed_failures;
 mod altered_checkout;
+mod called_as_in_ci;
 mod checkouts;
 mod chosen_commands;
 mod ci;
 mod found_repository;
 mod gitlab;
+mod hooks;
 mod install_lines;
 mod job_services;
 mod lined_yaml;
@@ -22,6 +24,7 @@ mod script_lines;
 mod setup;
 mod task_texts;
 mod tasks;
+mod terminal;
 mod test_text;
 mod toolchains;
 mod trial;

@@ -6,6 +6,9 @@ use super::when_jobs_run::{Matrix, value_of_matrix};
 use crate::base::node::Node;
 use crate::base::text::up_to;
 
+/// What makes a toolchain that of a command, before which it stands.
+pub(super) const VARIABLE: &str = "RUSTUP_TOOLCHAIN=";
+
 /// Which toolchain cargo is of at some place in a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum RustToolchain {
@@ -85,6 +88,19 @@ impl RustToolchain {
         }
     }
 
+    /// Returns its name, where it is one.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Self::OfMachine | Self::Unknown => None,
+            Self::Named(names) => names.first().filter(|_| names.len() == 1).map(String::as_str),
+        }
+    }
+
+    /// Returns the parts of its number, where it is one with a number.
+    pub(super) fn number(&self) -> Option<Vec<u32>> {
+        number(self.name()?)
+    }
+
     /// Tells whether it is one of a number, which people ask for to see whether it still works.
     pub(super) fn is_numbered(&self) -> bool {
         match self {
@@ -92,6 +108,11 @@ impl RustToolchain {
             Self::Named(names) => names.iter().all(|name| name.starts_with(|c: char| c.is_ascii_digit())),
         }
     }
+}
+
+/// Returns the parts of a version of Rust that tell it from others: all fixes of one, `1.98.1`, are that.
+pub(super) fn number(version: &str) -> Option<Vec<u32>> {
+    version.split('.').take(2).map(|part| part.parse().ok()).collect()
 }
 
 /// Returns the toolchain that a command makes the one of its whole job.

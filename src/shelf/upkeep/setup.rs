@@ -11,7 +11,7 @@ use super::install_lines::{
     is_of_system, is_same_install,
 };
 use super::job_services::{JobContainer, JobServices};
-use super::rust_toolchain::{component, is_toolchain, made_usual, named_by};
+use super::rust_toolchain::{VARIABLE, component, is_toolchain, made_usual, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
 use super::tasks::package_manager;
@@ -277,7 +277,9 @@ impl SetUpPlace<'_> {
         steps.extend(self.languages_of_jobs(&steps));
         steps.extend(actions_of_tools(called));
         steps.extend(self.local_actions());
-        steps.extend(self.actions_of_others(called));
+        let of_others = self.actions_of_others(called);
+        steps.retain(|step| !self.is_set_up_by_others(step, &of_others));
+        steps.extend(of_others);
         let of_ci = self.installs_of_ci(&languages);
         // Packages of the system and browsers come beside what a project depends on; any other line of the job, also a script of
         // its own, stands for the lock files.
@@ -403,6 +405,16 @@ impl SetUpPlace<'_> {
         found.into_iter().map(copied).collect()
     }
 
+    /// Tells whether a language that no job of the checks sets up by this action is set up by one of others: by the name of that.
+    fn is_set_up_by_others(&self, step: &SetUp, of_others: &[SetUp]) -> bool {
+        let SetUp::Action { action, .. } = step else { return false };
+        let name = |path: &str| after_last(up_to(path, &['@']), &['/']).to_owned();
+        let is_called =
+            |known: &CiAction| known.name == action.name && self.jobs.contains(known.job.as_str());
+        let is_same = |other: &SetUp| matches!(other, SetUp::CopiedAction { uses, .. } if name(uses) == name(action.name));
+        of_others.iter().any(is_same) && !self.contents.actions.iter().any(is_called)
+    }
+
     /// Returns the jobs that alone make one of these checks. Others make what is made elsewhere as well, with an old toolchain for
     /// example, which no check of a loop is made with.
     fn jobs_of_one_check(&self, called: &[&Finding]) -> BTreeSet<&str> {
@@ -504,6 +516,7 @@ impl SetUpPlace<'_> {
             .iter()
             .filter_map(|check| named_by(&words(&check.command)))
             .map(|(name, _)| name)
+            .chain(called.iter().filter_map(|check| toolchain_of_command(&check.command)))
             .collect();
         let lacking = names.iter().filter(|name| *name != "stable" && !is_installed(name));
         lacking.map(|name| self.install_of_toolchain(name, called, &[])).collect()
@@ -641,7 +654,7 @@ impl SetUpPlace<'_> {
         if languages.contains("python") {
             found.extend(self.python_installs());
         }
-        if languages.contains("node") && has("package.json") {
+        if languages.contains("node") && self.has_packages_of_node() {
             found.push(self.node_install().to_owned());
         }
         if languages.contains("php") && has("composer.json") {
@@ -665,6 +678,15 @@ impl SetUpPlace<'_> {
             found.push("terraform init -backend=false".to_owned());
         }
         found
+    }
+
+    /// Tells whether there is something to install for Node: what a package depends on, or its own scripts around that.
+    fn has_packages_of_node(&self) -> bool {
+        let says = ["ependencies\"", "\"workspaces\"", "\"prepare\"", "\"postinstall\"", "\"preinstall\""];
+        let is_locked = || self.locked().first(&LOCKS).is_some();
+        self.here
+            .text("package.json")
+            .is_some_and(|text| is_locked() || says.iter().any(|sign| text.contains(sign)))
     }
 
     /// Returns the place whose lock file says what is installed for Node: this one, or the top, of whose workspace it is a part.
@@ -938,6 +960,12 @@ impl SetUpPlace<'_> {
             .or_else(|| newest_of(any().flat_map(CiAction::inputs), input))
     }
 
+    /// Returns the value that the jobs of the checks give an input of an action, as [`of_ci`](Self::of_ci) does.
+    fn of_near_ci(&self, action: &str, input: &str) -> Option<String> {
+        let is_near = |known: &&CiAction| known.name == action && self.jobs.contains(known.job.as_str());
+        newest_of(self.contents.actions.iter().filter(is_near).flat_map(CiAction::inputs), input)
+    }
+
     /// Returns the version that the repository's own workflows give an action whose newest release is the default: beside a channel
     /// that moves, a version that is named is the oldest that the repository takes.
     fn released_of_ci(&self, action: &str, input: &str) -> Option<String> {
@@ -1044,6 +1072,13 @@ const LACKING_PROGRAMS: [&str; 6] = ["just", "task", "mise", "poetry", "pdm", "p
 fn toolchain_of(action: &CiAction) -> Option<&str> {
     let said = action.inputs().find(|(key, _)| key == "toolchain");
     Some(said.map_or(action.version.as_str(), |(_, value)| value)).filter(|name| is_toolchain(name))
+}
+
+/// Returns the toolchain that stands as a variable before a command.
+fn toolchain_of_command(command: &str) -> Option<String> {
+    let before = command.strip_suffix(without_assignments(command))?;
+    let name = before.split(' ').find_map(|word| word.strip_prefix(VARIABLE))?;
+    is_toolchain(name).then(|| name.to_owned())
 }
 
 /// Tells whether a line of a job is this command: tasks are called in several ways.
@@ -1232,13 +1267,12 @@ fn dotnet(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 
 fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let mut with = Vec::new();
-    // The action reads these files by itself.
-    if place.version_file(&[".ruby-version", ".tool-versions", "mise.toml"]).is_none() {
-        with.push((
-            "ruby-version",
-            place.of_ci("ruby/setup-ruby", "ruby-version").unwrap_or_else(|| "3.4".to_owned()),
-        ));
-    }
+    // The action reads these files by itself, where a job does not say another version.
+    let has_file = place.version_file(&[".ruby-version", ".tool-versions", "mise.toml"]).is_some();
+    let of_job = place.of_near_ci(RUBY.name, "ruby-version");
+    let usual = || place.of_ci(RUBY.name, "ruby-version").unwrap_or_else(|| "3.4".to_owned());
+    let version = of_job.or_else(|| (!has_file).then(usual));
+    with.extend(version.map(|version| ("ruby-version", version)));
     // This input makes the action call `bundle install`, with a cache.
     if place.here.has("Gemfile") {
         with.push(("bundler-cache", "true".to_owned()));

@@ -542,7 +542,7 @@ pub(super) fn assert_layouts(layouts: &[Layout]) {
 
 #[test]
 fn packages_with_equal_commands_share_a_loop() {
-    let package = "{\"scripts\": {\"lint\": \"eslint .\", \"test\": \"vitest run\"}}";
+    let package = "{\"scripts\": {\"lint\": \"eslint .\", \"test\": \"vitest run\"}, \"devDependencies\": {\"vitest\": \"*\"}}";
     let names: Vec<String> = (0..400).map(|at| format!("packages/p {at:03}/package.json")).collect();
     let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), package)).collect();
     files.extend([
@@ -573,7 +573,7 @@ fn packages_with_equal_commands_share_a_loop() {
 
 #[test]
 fn a_leg_finds_the_packages_that_the_plan_gives_it() {
-    let package = "{\"scripts\": {\"test\": \"vitest run\"}}";
+    let package = "{\"scripts\": {\"test\": \"vitest run\"}, \"devDependencies\": {\"vitest\": \"*\"}}";
     let names: Vec<String> = (0..300).map(|at| format!("packages/p {at:03}/package.json")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), package)).collect();
     let project = project(&files);

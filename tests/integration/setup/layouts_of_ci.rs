@@ -356,7 +356,7 @@ const LAYOUTS: &[Layout] = &[
         ],
     ),
     (
-        "tasks whose names only a workflow makes checks, hooks that do what it calls, and documents that it builds",
+        "tasks whose names only a workflow makes checks, hooks that nothing calls, and documents that it builds",
         &[
             (
                 ".pre-commit-config.yaml",
@@ -369,7 +369,6 @@ const LAYOUTS: &[Layout] = &[
             ),
         ],
         &[
-            ("lint", "pre-commit run --all-files", ".pre-commit-config.yaml:1 (lint)", ""),
             (
                 "lint_confirm_config",
                 "bundle exec rake confirm_config documentation_syntax_check",
@@ -377,6 +376,7 @@ const LAYOUTS: &[Layout] = &[
                 "",
             ),
             ("lint_eclint", "npm run eclint", ".github/workflows/ci.yml:7", ""),
+            ("lint_ruff", "ruff check .", ".github/workflows/ci.yml:8", ""),
             ("build", "pipx run nox -s docs", ".github/workflows/ci.yml:9", ""),
             ("test", "task acceptance", ".github/workflows/ci.yml:10", ""),
         ],
