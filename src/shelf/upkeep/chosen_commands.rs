@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::called_as_in_ci::{as_in_ci, only_with_services};
-use super::ci::words;
+use super::ci::{CiContents, words};
 use super::found_repository::{Finding, Repository};
 use super::hooks;
 use super::offers::{self, OfferedCommand};
@@ -52,30 +52,33 @@ const OF_TASKS: usize = 0;
 const OF_CI: usize = 1;
 
 /// Returns what each place says, in the order in which they count.
-fn found(repository: &Repository) -> Vec<Vec<Finding>> {
-    let of_toolchains = toolchains::tests(repository);
-    let mut of_ci: Vec<Finding> =
-        ci::run(repository).into_iter().filter_map(|check| without_writers(repository, check)).collect();
+fn found(repository: &Repository, contents: &CiContents, of_toolchains: Vec<Finding>) -> Vec<Vec<Finding>> {
+    let mut of_ci: Vec<Finding> = ci::run(repository, contents)
+        .into_iter()
+        .filter_map(|check| without_writers(repository, check))
+        .collect();
     // A workflow configures, builds and tests in steps of their own; here it is one command, with a directory of its own.
     let in_steps = of_toolchains.iter().filter(|test| test.command.contains("ctest"));
-    of_ci.extend(
-        in_steps
-            .filter_map(|test| Some(Finding { evidence: ci::call_of_ctest(repository)?, ..test.clone() })),
-    );
-    vec![tasks::own(repository), of_ci, of_toolchains]
+    of_ci.extend(in_steps.filter_map(|test| {
+        Some(Finding { evidence: contents.call_of_ctest()?.evidence.clone(), ..test.clone() })
+    }));
+    vec![tasks::own(repository, &contents.commands), of_ci, of_toolchains]
 }
 
 /// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
 fn plan(repository: &Repository, mends: bool) -> Plan {
     let contents = ci::contents(repository);
-    let in_ci = contents.commands.clone();
-    let found = found(repository);
+    let in_ci = contents.commands.as_slice();
+    // Tests that the CI only calls with something beside them need that here as well.
+    let (of_toolchains, lacking): (Vec<Finding>, Vec<Finding>) =
+        toolchains::tests(repository, &contents).into_iter().partition(|test| !contents.needs_others(test));
+    let found = found(repository, &contents, of_toolchains);
     let fixes: Vec<&Finding> =
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let (mut checks, mut more): (Vec<Check>, Vec<&Finding>) = (Vec::new(), Vec::new());
     let mut variants: Vec<&Finding> = Vec::new();
     for purpose in Purpose::ALL {
-        let mut of_purpose = chosen(repository, &found, &in_ci, purpose);
+        let mut of_purpose = chosen(repository, &found, in_ci, purpose);
         variants.extend(without_variants(&mut of_purpose));
         more.extend(of_purpose.split_off(MOST.min(of_purpose.len())));
         let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
@@ -95,7 +98,7 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
                 .filter(|fix| !has_plain || is_plain_task(check) || !is_plain_task(fix));
             let fix = of_task.or_else(|| mends.then(|| of_tool(check)).flatten());
             let name = name(check, purpose, of_purpose.len(), &checks);
-            let needs_build = ci::is_behind_build(&in_ci, check);
+            let needs_build = ci::is_behind_build(in_ci, check);
             let fix = fix.filter(|_| has_fix);
             checks.push(Check { name, finding: (*check).clone(), fix, needs_build });
         }
@@ -130,14 +133,21 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
         more.into_iter().map(|finding| offered(finding, "there are many checks of its kind before it"));
     let variants =
         variants.into_iter().map(|finding| offered(finding, "a check does the same with other properties"));
-    let of_toolchains = toolchains::offered(repository);
-    let with_services = found.iter().flatten().filter(|one| only_with_services(&in_ci, one));
+    let of_toolchains = toolchains::offered(repository, &contents);
+    let with_services = found.iter().flatten().filter(|one| only_with_services(in_ci, one));
     let with_services = with_services.map(|finding| offered(finding, LACKS_SERVICE));
+    // Other tests stand for them.
+    let has_tests = called.iter().any(|check| check.purpose == Some(Purpose::Test));
+    let lacking = lacking
+        .iter()
+        .filter(|_| !has_tests)
+        .map(|test| offered(test, "the CI calls these tests only on another machine, or behind a server"));
     let offers = more
         .chain(variants)
         .chain(with_services)
+        .chain(lacking)
         .chain(of_toolchains)
-        .chain(offers::configured(repository, &called))
+        .chain(offers::configured(repository, in_ci, &called))
         .collect();
     Plan { checks, tentative, offers }
 }
@@ -267,6 +277,9 @@ fn is_passed_over(
     let is_call = |words: &[&str]| *words == of_task || is_bare(words);
     let is_called = in_ci.iter().any(|line| is_call(&words(&line.command)));
     let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
+    if task.command.starts_with("pre-commit ") {
+        return false;
+    }
     match (&task.evidence.task, runner) {
         (None, _) => false,
         (Some(_), Some(runner)) => !ci::names(repository, runner),
@@ -488,7 +501,7 @@ fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<UnusedPackage> 
         || repository.has("go.work");
     let unseen = packages.into_iter().filter(|package| {
         let below = repository.below(package);
-        !is_called(package) && !is_workspace && !tasks::own(&below).is_empty()
+        !is_called(package) && !is_workspace && !tasks::own(&below, &ci::contents(&below).commands).is_empty()
     });
     unseen
         .map(|package| UnusedPackage {

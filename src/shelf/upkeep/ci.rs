@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use super::altered_checkout::{alters_checkout, alters_files, writes_over};
 use super::checkouts::Checkouts;
 use super::found_repository::{Evidence, Finding, Repository};
-use super::install_lines::{adds_source, makes_ready};
+use super::install_lines::{adds_source, is_install, makes_ready};
 use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
+use super::matrix_leg::MatrixLeg;
 use super::named_environments;
+use super::node_packages::package_manager;
 use super::result_files::{without_options, without_result_files};
 use super::rust_toolchain::{self, RustToolchain, with_toolchain};
 use super::script_lines::{
@@ -17,10 +19,9 @@ use super::script_lines::{
 };
 use super::terminal::{TerminalCall, is_terminal, without_terminal};
 use super::when_jobs_run::{
-    Matrix, OtherMachine, asks_earlier_steps, asks_for_label, condition_of_others, has_task_each,
-    is_after_merge, is_before_merge, is_channel, is_only_called, is_started_by_changes, label_of_matrix,
-    lines_of_matrix, matrix, may_fail, needs_another_event, newest, value_of_matrix, whole_line,
-    without_failing,
+    Matrix, OtherMachine, asks_earlier_steps, asks_for_label, has_task_each, is_after_merge, is_before_merge,
+    is_channel, is_only_called, is_started_by_changes, label_of_matrix, lines_of_matrix, matrix, may_fail,
+    needs_another_event, steps, value_of_matrix, version_parts, whole_line, without_failing,
 };
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
@@ -64,6 +65,8 @@ pub(super) struct CiCommand {
     caveats: BTreeSet<Caveat>,
     /// The condition by which it runs in other jobs of a matrix than the one whose place a loop takes.
     pub(super) condition: Option<String>,
+    /// Whether that asks for another version.
+    is_of_other_version: bool,
     /// Whether its job checks the repository out behind it.
     pub(super) is_before_checkout: bool,
     /// The toolchain of Rust that it is made with, should it call cargo.
@@ -84,7 +87,7 @@ pub(super) struct CiAction {
     pub(super) with: Vec<(String, String)>,
     /// Those that are variables whose values are written in the file.
     pub(super) of_variables: Vec<(String, String)>,
-    /// Those that the matrix of the job says, each with the newest of its versions.
+    /// Those that the matrix of the job says, as the one has them whose place a loop takes.
     pub(super) of_matrix: Vec<(String, String)>,
     /// The inputs for which the matrix has a channel among its versions.
     of_channels: BTreeSet<String>,
@@ -127,6 +130,8 @@ pub(super) struct CiContents {
     pub(super) macos: Option<String>,
     /// The runners of those jobs.
     runners: Vec<String>,
+    /// The lines that only another machine can do.
+    of_other_machines: Vec<CiCommand>,
 }
 
 impl CiContents {
@@ -140,7 +145,24 @@ impl CiContents {
         })
     }
 
-    fn call_of_ctest(&self) -> Option<&CiCommand> {
+    /// Tells whether the workflows call the tests of a toolchain only where they have something that a call by itself has not: a server,
+    /// or another machine.
+    pub(super) fn needs_others(&self, test: &Finding) -> bool {
+        let tool = recognise_line(&test.command).map(|found| found.tool.name.as_str());
+        let is_of_tool = |line: &&CiCommand| {
+            recognise_line(&line.command).is_some_and(|found| {
+                Some(found.tool.name.as_str()) == tool
+                    && found.manner == Manner::Pure
+                    && found.purpose == Some(Purpose::Test)
+            })
+        };
+        let mut here = self.commands.iter().filter(is_of_tool).peekable();
+        let is_called = here.peek().is_some() || self.of_other_machines.iter().any(|line| is_of_tool(&line));
+        tool.is_some() && is_called && here.all(|line| line.has(Caveat::NeedsOthers))
+    }
+
+    /// Returns the line that calls the tests of `CMake`, in a step that needs others before it.
+    pub(super) fn call_of_ctest(&self) -> Option<&CiCommand> {
         let is_call = |line: &&CiCommand| {
             let words = words(&line.command);
             matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
@@ -214,18 +236,20 @@ impl CiContents {
         let is_of_macos =
             !machines.is_empty() && machines.iter().all(|one| *one == Some(OtherMachine::Macos));
         self.macos = self.runners.first().filter(|_| is_of_macos).cloned();
-        self.commands.retain(|command| match command.machine {
+        let is_possible = |command: &CiCommand| match command.machine {
             None => true,
             Some(OtherMachine::Macos) => is_of_macos,
             // ll-loop itself does not run on Windows.
             Some(OtherMachine::Windows) => false,
-        });
+        };
+        let (possible, other) = std::mem::take(&mut self.commands).into_iter().partition(is_possible);
+        self.commands = possible;
+        self.of_other_machines = other;
     }
 }
 
 /// Returns what the workflows run, each check once: measured or not, it is the same.
-pub(super) fn run(repository: &Repository) -> Vec<Finding> {
-    let contents = contents(repository);
+pub(super) fn run(repository: &Repository, contents: &CiContents) -> Vec<Finding> {
     let is_second = |line: &&CiCommand| line.has(Caveat::SecondChoice);
     let needs_more = |line: &CiCommand| line.has(Caveat::NeedsOthers) || line.has(Caveat::LacksService);
     let alone = contents.commands.iter().filter(|line| !needs_more(line));
@@ -251,11 +275,39 @@ pub(super) fn run(repository: &Repository) -> Vec<Finding> {
     let all = found.clone();
     let has_plain = |one: &Finding| all.iter().any(|other| !is_prepared(other) && is_longer_call(one, other));
     found.retain(|one| !is_prepared(one) || !has_plain(one));
+    // What only jobs with another version make is theirs, where the job whose place a loop takes calls the same tool.
+    let is_of_others = |one: &Finding| {
+        contents.commands.iter().any(|line| line.is_of_other_version && line.evidence == one.evidence)
+    };
+    let all = found.clone();
+    let has_own = |one: &Finding| all.iter().any(|other| !is_of_others(other) && is_same_tool(one, other));
+    found.retain(|one| !is_of_others(one) || !has_own(one));
+    without_other_managers(repository, &mut found);
     found
+}
+
+/// Leaves out what calls scripts of a package by another manager than that of the repository, where this one calls some there: both
+/// install into the same place, and each throws away what the other has made.
+fn without_other_managers(repository: &Repository, found: &mut Vec<Finding>) {
+    let manager = |finding: &Finding| {
+        let first = without_assignments(&finding.command).split(' ').next().unwrap_or("").to_owned();
+        matches!(first.as_str(), "npm" | "pnpm" | "yarn" | "bun").then_some(first)
+    };
+    let own = package_manager(repository);
+    let all = found.clone();
+    let has_own = |place: &str| {
+        all.iter().any(|other| other.directory == place && manager(other).is_some_and(|name| name == own))
+    };
+    found.retain(|one| manager(one).is_none_or(|name| name == own) || !has_own(&one.directory));
 }
 
 /// Tells whether a check calls the tool of another one for the same, and says more words for it.
 fn is_longer_call(one: &Finding, other: &Finding) -> bool {
+    is_same_tool(one, other) && words(&one.command).len() > words(&other.command).len()
+}
+
+/// Tells whether two checks call one tool for the same, and no task.
+fn is_same_tool(one: &Finding, other: &Finding) -> bool {
     let tool = |finding: &Finding| {
         let found = recognise_line(&finding.command)?;
         found.tasks.is_empty().then_some(found.tool.name.as_str())
@@ -263,7 +315,6 @@ fn is_longer_call(one: &Finding, other: &Finding) -> bool {
     one.purpose == other.purpose
         && one.is_fix == other.is_fix
         && one.directory == other.directory
-        && words(&one.command).len() > words(&other.command).len()
         && tool(one).is_some_and(|name| tool(other) == Some(name))
 }
 
@@ -291,14 +342,8 @@ fn add_each_once(
     }
 }
 
-/// Returns where the workflows call the tests of `CMake`, in a step that needs others before it.
-pub(super) fn call_of_ctest(repository: &Repository) -> Option<Evidence> {
-    contents(repository).call_of_ctest().map(|line| line.evidence.clone())
-}
-
 /// Returns the definitions, `NAME=VALUE`, with which the job that calls the tests of `CMake` configures them.
-pub(super) fn definitions_of_ctest(repository: &Repository) -> Vec<String> {
-    let contents = contents(repository);
+pub(super) fn definitions_of_ctest(contents: &CiContents) -> Vec<String> {
     let Some(call) = contents.call_of_ctest() else { return Vec::new() };
     let of_job = contents.commands.iter().filter(|line| line.job == call.job);
     let configured = of_job.filter(|line| words(&line.command).first() == Some(&"cmake"));
@@ -412,7 +457,7 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
     }
     let words = shlex::split(&line.command)?;
     let found = recognise(&words).filter(|found| !only_interprets(found));
-    let variables = steering(found.as_ref(), &line.variables);
+    let variables = steering(found.as_ref(), line);
     if words.iter().any(|word| is_made(repository, word)) || lacks_lock(repository, line, &words) {
         return None;
     }
@@ -461,16 +506,23 @@ fn only_interprets(found: &Recognised) -> bool {
 pub(super) const MACHINES: [&str; 7] =
     ["CARGO_BUILD_TARGET", "GO111MODULE", "GOARCH", "GOOS", "GOTOOLCHAIN", "GOWORK", "RUSTUP_TOOLCHAIN"];
 
-/// Returns the variables of a job by which a tool comes to another verdict, as they stand before a command.
-fn steering(found: Option<&Recognised>, variables: &[(String, String)]) -> String {
+/// Returns the variables of a job by which a tool comes to another verdict, as they stand before a command that does not set them
+/// itself.
+fn steering(found: Option<&Recognised>, line: &CiCommand) -> String {
     // What is written the same way is so with any flags.
     let steered = found.filter(|found| found.purpose != Some(Purpose::Format));
     let known = steered.map_or(&[][..], |found| &found.tool.ecosystem().env);
+    let own = line.command.strip_suffix(without_assignments(&line.command)).unwrap_or("");
+    let is_own = |name: &str| own.split(' ').any(|word| word.split('=').next() == Some(name));
     let of = |name: &String| {
-        if MACHINES.contains(&name.as_str()) {
+        if MACHINES.contains(&name.as_str()) || is_own(name) {
             return None;
         }
-        let (_, value) = variables.iter().find(|(variable, _)| variable == name)?;
+        let (_, value) = line.variables.iter().find(|(variable, _)| variable == name)?;
+        // What only a workflow knows, no shell does.
+        if value.contains("${{") {
+            return None;
+        }
         Some(format!("{name}={} ", shlex::try_quote(value).ok()?))
     };
     known.iter().filter_map(of).collect()
@@ -553,6 +605,13 @@ fn has_makefile(repository: &Repository, line: &CiCommand) -> bool {
 /// Tells whether a task of the repository is its build, which its tests may need.
 fn is_build(words: &[String]) -> bool {
     let names: Vec<&str> = words.iter().map(String::as_str).collect();
+    // A part of it, `pnpm run build:types`, makes what tests behind it look at.
+    let is_part = |name: &str| matches!(name, "build:dts" | "build:types" | "build:lib");
+    if let ["npm" | "pnpm" | "yarn" | "bun", "run", name] | ["pnpm" | "yarn", name] = names.as_slice()
+        && is_part(name)
+    {
+        return true;
+    }
     matches!(
         names.as_slice(),
         ["npm" | "pnpm" | "yarn" | "bun" | "mise", "run", "build"]
@@ -883,8 +942,10 @@ struct JobPlace<'j> {
     machine: Option<OtherMachine>,
     caveats: BTreeSet<Caveat>,
     toolchain: RustToolchain,
-    variables: Vec<(&'j str, &'j str)>,
+    variables: Vec<(String, String)>,
     matrix: Matrix<'j>,
+    /// The job of the matrix whose place a loop takes.
+    leg: MatrixLeg,
     /// Whether a loop takes the place of all jobs of the matrix, each of which has a task of its own.
     has_task_each: bool,
     /// As in [`CiCommand`].
@@ -910,12 +971,15 @@ impl Workflow<'_> {
             }
             self.call_of_others(job, contents);
             let of_job = written_directory(defaults(&job.value));
-            let mut variables = variables(job.value.get("env"));
-            variables.extend(self::variables(root.get("env")));
-            let matrix = matrix(&job.value);
+            let leg = self.leg(&job.value);
+            let matrix = leg.first_in(matrix(&job.value));
+            let has_task_each = has_task_each(&job.value, &matrix);
+            let of_leg = if has_task_each { MatrixLeg::default() } else { leg.clone() };
+            let mut variables = variables(job.value.get("env"), &of_leg);
+            variables.extend(self::variables(root.get("env"), &of_leg));
             let id = format!("{}:{}", self.path, job.key);
-            contents.services.extend(JobServices::of(&job.value, id.clone(), root, self.text, &matrix));
-            contents.containers.extend(JobContainer::of(&job.value, id, self.text, &matrix));
+            contents.services.extend(JobServices::of(&job.value, id.clone(), root, self.text, &leg));
+            contents.containers.extend(JobContainer::of(&job.value, id, self.text, &leg));
             let label = lined_yaml::text(job.value.get("runs-on"));
             let label = label.map(|label| label_of_matrix(label, &matrix));
             let machine = label.and_then(OtherMachine::of_label);
@@ -926,8 +990,9 @@ impl Workflow<'_> {
                 machine,
                 caveats: self.is_late.then_some(Caveat::SecondChoice).into_iter().collect(),
                 variables,
-                has_task_each: has_task_each(&job.value, &matrix),
+                has_task_each,
                 matrix,
+                leg,
                 checkouts: Checkouts::of(&job.value, joined),
                 ..JobPlace::default()
             };
@@ -981,6 +1046,24 @@ impl Workflow<'_> {
         }
     }
 
+    /// Returns the job of a matrix whose place a loop takes. Of the versions of Python, one that the repository says it supports.
+    fn leg(&self, job: &Node) -> MatrixLeg {
+        let named: Vec<&str> = steps(job)
+            .into_iter()
+            .filter_map(|step| lined_yaml::text(step.get("with")?.get("python-version")))
+            .collect();
+        let (matrix, plain) = (matrix(job), |text: &str| text.split_whitespace().collect::<String>());
+        let is_of_python = |key: &str| named.iter().any(|text| plain(text) == plain(&value_of_matrix(key)));
+        let supported: Vec<(&str, Vec<&str>)> = matrix
+            .iter()
+            .filter(|(key, _)| is_of_python(key))
+            .map(|(key, values)| (*key, supported_pythons(self.repository, values)))
+            .collect();
+        MatrixLeg::of(job, &|key, value| {
+            supported.iter().all(|(known, values)| *known != key || values.contains(&value))
+        })
+    }
+
     /// Notes the environments of tox and nox that a job gives a workflow of others, which runs them.
     fn call_of_others(&self, job: &Entry, contents: &mut CiContents) {
         let uses = lined_yaml::text(job.value.get("uses"));
@@ -1015,14 +1098,15 @@ impl Workflow<'_> {
         };
         let machine = lined_yaml::text(condition)
             .and_then(|condition| OtherMachine::of_condition(condition, &place.matrix));
-        let mut own = variables(step.get("env"));
-        own.extend(&place.variables);
+        let of_leg = if place.has_task_each { &MatrixLeg::default() } else { &place.leg };
+        let mut own = variables(step.get("env"), of_leg);
+        own.extend(place.variables.iter().cloned());
         let mut place = JobPlace {
             machine: machine.or(place.machine),
             directory: written_directory(Some(step)).or(place.directory),
             shell: written_shell(Some(step)).or(place.shell),
             variables: own,
-            condition: condition_of_others(condition, &place.matrix).filter(|_| !place.has_task_each),
+            condition: place.leg.condition_of_others(condition).filter(|_| !place.has_task_each),
             matrix,
             ..place.clone()
         };
@@ -1068,18 +1152,16 @@ impl Workflow<'_> {
             let written = lined_yaml::text(Some(&entry.value))?;
             place.matrix.iter().find(|(key, _)| written == value_of_matrix(key)).map(|(_, values)| values)
         };
-        let versions = |entry: &Entry| {
-            let values = of_entry(entry)?;
-            let of_python = || supported_pythons(self.repository, values);
-            let values = if entry.key == "python-version" { of_python() } else { values.clone() };
-            Some((entry.key.clone(), newest(&values)?.to_owned()))
+        let of_leg = |entry: &Entry| {
+            let written = lined_yaml::text(Some(&entry.value)).filter(|text| text.contains("matrix."))?;
+            Some((entry.key.clone(), place.leg.put_in(written)))
         };
         let is_of_channels = |entry: &&Entry| {
             of_entry(entry).is_some_and(|values| values.iter().any(|value| is_channel(value)))
         };
         let of_channels = inputs.iter().filter(is_of_channels).map(|entry| entry.key.clone()).collect();
         let of_matrix: Vec<_> =
-            inputs.iter().filter_map(versions).filter(|(_, value)| is_plain(value)).collect();
+            inputs.iter().filter_map(of_leg).filter(|(_, value)| is_plain_input(value)).collect();
         let job = place.id(self.path);
         // An image has a tag in the place of a commit.
         let (name, version) = match named.split_once('@').or_else(|| named.rsplit_once(':')) {
@@ -1087,7 +1169,7 @@ impl Workflow<'_> {
             Some(parts) => parts,
             None => return,
         };
-        let (name, version) = (name.to_owned(), version.to_owned());
+        let (name, version) = (present_name(name).to_owned(), version.to_owned());
         let is_whole = with.len() + of_matrix.len() == inputs.len() && step.get("if").is_none();
         let action = CiAction { name, version, job, with, of_variables, of_matrix, of_channels, is_whole };
         if named.starts_with("./") {
@@ -1139,8 +1221,16 @@ impl Workflow<'_> {
             place.add(Caveat::NeedsOthers, goes_on_beside(&line));
             place.toolchain = RustToolchain::of_line(&place.with_values(&line, ""), &place.matrix)
                 .unwrap_or(place.toolchain);
-            let line = whole_line(without_reporter(&place.with_values(&line, directory)));
+            let line = place.with_values(&line, directory);
+            let line = whole_line(without_reporter(&place.with_options_of_leg(&line)));
             for line in lines_of_matrix(&line, &place.matrix) {
+                // What a check is called with, the lines above say; an install is that of one job.
+                let line = if line.split("&&").any(|part| is_install(part.trim())) {
+                    place.leg.put_in(&line)
+                } else {
+                    line
+                };
+                let line = line.trim_end().to_owned();
                 // What is indented stands in a condition or a loop.
                 if line.starts_with([' ', '\t']) {
                     continue;
@@ -1216,12 +1306,11 @@ impl Workflow<'_> {
         place: &JobPlace<'_>,
         evidence: Evidence,
     ) -> CiCommand {
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut caveats = place.caveats.clone();
         caveats.extend(asks_for_toolchain(command).then_some(Caveat::SecondChoice));
         // A variable says more than what the job has made the default.
-        let of_variable = place.variables.iter().find(|(name, _)| *name == "RUSTUP_TOOLCHAIN");
-        let of_variable = of_variable.map(|(_, value)| RustToolchain::Named(vec![(*value).to_owned()]));
+        let of_variable = place.variables.iter().find(|(name, _)| name == "RUSTUP_TOOLCHAIN");
+        let of_variable = of_variable.map(|(_, value)| RustToolchain::Named(vec![value.clone()]));
         CiCommand {
             command: without_result_files(self.repository, &directory, command),
             caveats,
@@ -1230,8 +1319,9 @@ impl Workflow<'_> {
             job: place.id(self.path),
             machine: place.machine,
             condition: place.condition.map(str::to_owned),
+            is_of_other_version: place.condition.is_some_and(|condition| place.asks_for_version(condition)),
             is_before_checkout: place.is_before_checkout,
-            variables: place.variables.iter().map(owned).collect(),
+            variables: place.variables.clone(),
             evidence,
         }
     }
@@ -1257,8 +1347,7 @@ impl<'j> JobPlace<'j> {
 
     /// Returns commands of a step that gives them a terminal.
     fn terminal_calls(&self, commands: &[&str], directory: &str) -> Vec<TerminalCall> {
-        let kind =
-            self.variables.iter().find(|(name, _)| *name == "TERM").map(|(_, kind)| (*kind).to_owned());
+        let kind = self.variables.iter().find(|(name, _)| name == "TERM").map(|(_, kind)| kind.clone());
         let is_name = |kind: &String| kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let kind = kind.filter(is_name);
         let call = |command: &&str| TerminalCall {
@@ -1267,6 +1356,15 @@ impl<'j> JobPlace<'j> {
             kind: kind.clone(),
         };
         commands.iter().filter(|_| self.machine.is_none()).map(call).collect()
+    }
+
+    /// Tells whether a condition is about a version of the matrix.
+    fn asks_for_version(&self, condition: &str) -> bool {
+        let is_versions =
+            |values: &[&str]| values.len() > 1 && values.iter().all(|value| version_parts(value).is_some());
+        self.matrix
+            .iter()
+            .any(|(key, values)| is_versions(values) && condition.contains(&format!("matrix.{key}")))
     }
 
     /// Returns how the job is named with its file.
@@ -1307,11 +1405,17 @@ impl<'j> JobPlace<'j> {
 
     /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`.
     fn with_variables(&self, text: &str) -> String {
-        let put_in = |text: String, (name, value): &(&str, &str)| {
+        let put_in = |text: String, (name, value): &(String, String)| {
             text.replace(&format!("${{{{ env.{name} }}}}"), value)
         };
         // The nearest is the first, and leaves nothing for those behind it.
         self.variables.iter().fold(text.to_owned(), put_in)
+    }
+
+    /// Puts in what only some jobs of a matrix have, `${{ matrix.arguments || '' }}`, as the one has it whose place a loop takes.
+    fn with_options_of_leg(&self, line: &str) -> String {
+        let has_option = !self.has_task_each && line.contains("|| ''");
+        if has_option { self.leg.put_in(line) } else { line.to_owned() }
     }
 
     /// Puts in the values of variables, and at the top the place of the checkout.
@@ -1329,13 +1433,13 @@ impl<'j> JobPlace<'j> {
 }
 
 /// Puts in the values of variables that the shell would, `"${VERSION}"`, where no quote may keep it from that, and no value needs one.
-fn with_shell_variables(line: &str, variables: &[(&str, &str)]) -> String {
+fn with_shell_variables(line: &str, variables: &[(String, String)]) -> String {
     let is_plain =
         |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-/:=,@+".contains(&byte));
     if !line.contains('$') || line.contains('\'') {
         return line.to_owned();
     }
-    let put_in = |line: String, (name, value): &(&str, &str)| {
+    let put_in = |line: String, (name, value): &(String, String)| {
         let line = line.replace(&format!("${{{name}}}"), value);
         let written = format!("${name}");
         let mut parts = line.split(&written);
@@ -1364,15 +1468,6 @@ fn supported_pythons<'v>(repository: &Repository, values: &[&'v str]) -> Vec<&'v
     if known.is_empty() { values.to_vec() } else { known }
 }
 
-/// Returns the steps of a job, also those that it runs at the same time.
-fn steps(job: &Node) -> Vec<&Node> {
-    let with_inner = |step| match lined_yaml::items(Node::get(step, "parallel")) {
-        [] => vec![step],
-        inner => inner.iter().collect(),
-    };
-    lined_yaml::items(job.get("steps")).iter().flat_map(with_inner).collect()
-}
-
 /// The token of a job, as a workflow of ours writes it: there it may only read, which is all that is asked for to set something up.
 const TOKEN: &str = "${{ github.token }}";
 
@@ -1393,6 +1488,15 @@ fn oldest_supported(repository: &Repository) -> Option<Vec<u32>> {
 fn lacks_services(job: &Node, id: &str, contents: &CiContents) -> bool {
     let has_services = !lined_yaml::entries(job.get("services")).is_empty();
     has_services && !contents.services.iter().any(|known| known.job == id)
+}
+
+/// Returns the name that an action has today.
+fn present_name(name: &str) -> &str {
+    match name {
+        "erlef/setup-elixir" | "actions/setup-elixir" => "erlef/setup-beam",
+        "actions/setup-ruby" => "ruby/setup-ruby",
+        name => name,
+    }
 }
 
 /// Tells whether an action sets something up, by its name. Others may be given a token to write with it.
@@ -1492,7 +1596,15 @@ fn is_altering(step: &Node) -> bool {
 /// Tells whether a step starts something that still runs behind it, such as a server.
 fn starts_another(step: &Node) -> bool {
     let script = lined_yaml::text(step.get("run")).map(logical_lines);
-    script.iter().flatten().any(|(_, line)| goes_on_beside(line))
+    script.iter().flatten().any(|(_, line)| goes_on_beside(line) || waits_for_server(line))
+}
+
+/// Tells whether a line of a script waits until something answers that it has started.
+fn waits_for_server(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let asks =
+        |word: &&str| matches!(*word, "curl" | "wget" | "nc" | "pg_isready" | "mysqladmin" | "redis-cli");
+    matches!(words.first(), Some(&("until" | "while"))) && words.iter().any(asks)
 }
 
 /// Tells whether the shell does not wait for the last command of a line.
@@ -1609,7 +1721,8 @@ mod tests {
 
     #[test]
     fn the_shell_puts_in_what_a_step_sets() {
-        let variables = [("VERSION", "1.2"), ("FLAGS", "-a --b"), ("ODD", "x;y")];
+        let variables = [("VERSION", "1.2"), ("FLAGS", "-a --b"), ("ODD", "x;y")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         for (line, expected) in [
             ("get --version \"${VERSION}\"", "get --version \"1.2\""),
             ("test $FLAGS --x=$VERSION", "test -a --b --x=1.2"),

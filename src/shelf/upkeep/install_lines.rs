@@ -4,7 +4,9 @@ use super::script_lines::without_assignments;
 use crate::base::text::{after_last, first_word};
 
 /// What installs what a repository depends on, by how the command begins.
-const INSTALLS: [&str; 41] = [
+const INSTALLS: [&str; 43] = [
+    "composer bin",
+    "luarocks install",
     "helm plugin install",
     "nimble install",
     "lein deps",
@@ -68,6 +70,7 @@ pub(super) fn is_install(command: &str) -> bool {
         || is_of_system(command)
         || fetches_browsers(command)
         || INSTALLS.iter().any(begins)
+        || as_user(command).strip_prefix("luarocks install ").is_some()
 }
 
 /// Tells whether a line says where packages of the system come from: it writes that, or the key with which they are signed, or makes
@@ -111,6 +114,17 @@ pub(super) fn is_of_root(command: &str) -> bool {
     is_of_system(command) && !command.split(' ').any(|word| word == "sudo")
 }
 
+/// Returns an install of packages of the system without those of a version, `nushell=0.114.1-0`: they come from a source that the job
+/// has added before.
+pub(super) fn without_pinned_packages(command: &str) -> String {
+    if !is_of_system(command) || without_assignments(command) != command {
+        return command.to_owned();
+    }
+    let is_pinned = |word: &str| word.split_once('=').is_some_and(|(name, _)| !name.contains(':'));
+    let is_kept = |word: &&str| word.starts_with('-') || !is_pinned(word);
+    command.split(' ').filter(is_kept).collect::<Vec<_>>().join(" ")
+}
+
 /// Returns a command without `sudo`, its options and the variables around it.
 fn as_user(command: &str) -> &str {
     let plain = without_assignments(command);
@@ -126,17 +140,24 @@ const FROZEN: [&str; 2] = ["--immutable", "--frozen-lockfile"];
 
 /// Tells whether an install of packages of Node holds to the lock file.
 pub(super) fn is_frozen(command: &str) -> bool {
-    command == "npm ci" || command.split(' ').any(|word| FROZEN.contains(&word))
+    command.starts_with("npm ci") || command.split(' ').any(|word| FROZEN.contains(&word))
 }
 
-/// Tells whether two lines are the plain install of one manager of Node, `yarn` and `yarn install --immutable`.
+/// Tells whether two lines install what one manager of Node finds in the manifest, `yarn` and `yarn install --immutable`.
 pub(super) fn is_same_install(one: &str, other: &str) -> bool {
     manager_of_install(one).is_some_and(|manager| manager_of_install(other) == Some(manager))
 }
 
 /// Returns the manager whose plain install a line is.
 fn manager_of_install(command: &str) -> Option<&str> {
-    let mut words = command.split(' ').filter(|word| !FROZEN.contains(word));
+    // Of another folder, or for the whole machine, it is another install.
+    if command
+        .split(' ')
+        .any(|word| matches!(word, "-g" | "--global" | "--prefix" | "--cwd" | "-C" | "--dir"))
+    {
+        return None;
+    }
+    let mut words = command.split(' ').filter(|word| !word.starts_with('-'));
     let manager = words.next()?;
     let is_install = match (manager, words.next()) {
         ("yarn", None) | ("npm", Some("ci")) => true,
@@ -218,6 +239,17 @@ mod tests {
     }
 
     #[test]
+    fn packages_of_a_version_come_from_elsewhere() {
+        for (command, expected) in [
+            ("sudo apt-get install -y zsh nushell=0.1-0", "sudo apt-get install -y zsh"),
+            ("sudo apt-get -o A::B=1 install x", "sudo apt-get -o A::B=1 install x"),
+            ("pip install x==1", "pip install x==1"),
+        ] {
+            assert_eq!(without_pinned_packages(command), expected, "{command}");
+        }
+    }
+
+    #[test]
     fn a_plain_install_is_the_same_however_it_is_written() {
         for (one, other, is_same) in [
             ("yarn", "yarn install --immutable", true),
@@ -226,7 +258,8 @@ mod tests {
             ("pnpm i", "pnpm install --frozen-lockfile", true),
             ("npm install", "yarn install", false),
             ("npm install", "npm install -g x", false),
-            ("npm ci", "npm ci --ignore-scripts", false),
+            ("npm ci", "npm ci --ignore-scripts", true),
+            ("npm install", "npm install --prefix web", false),
             ("pip install", "pip install", false),
         ] {
             assert_eq!(is_same_install(one, other), is_same, "{one} and {other}");

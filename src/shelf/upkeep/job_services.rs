@@ -2,8 +2,8 @@
 //! where they are, and a container.
 
 use super::lined_yaml;
+use super::matrix_leg::MatrixLeg;
 use super::script_lines::is_plain;
-use super::when_jobs_run::{Matrix, value_of_matrix};
 use crate::base::node::{Entry, Node};
 
 /// The most lines of one service.
@@ -22,29 +22,34 @@ pub(super) struct JobServices {
 
 impl JobServices {
     /// Reads those of a job; nothing where it has none, or where only the job knows what they are.
-    pub(super) fn of(job: &Node, name: String, root: &Node, text: &str, matrix: &Matrix<'_>) -> Option<Self> {
+    pub(super) fn of(job: &Node, name: String, root: &Node, text: &str, leg: &MatrixLeg) -> Option<Self> {
         let services = lined_yaml::entries(job.get("services"));
-        let written = services.iter().map(|entry| Some((entry.key.clone(), block(entry, text, matrix)?)));
+        let written = services.iter().map(|entry| Some((entry.key.clone(), block(entry, text, leg)?)));
         let services = written.collect::<Option<Vec<_>>>().filter(|services| !services.is_empty())?;
         let steps = lined_yaml::items(job.get("steps")).iter().filter(|step| step.get("run").is_some());
         let nodes = steps.chain([job, root]).map(|node| node.get("env"));
-        let variables = nodes.flat_map(variables).map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Some(Self { job: name, services, variables: variables.collect() })
+        let variables = nodes.flat_map(|node| variables(node, leg)).collect();
+        Some(Self { job: name, services, variables })
     }
 }
 
-/// Returns the variables whose values are written in the file.
-pub(super) fn variables(node: Option<&Node>) -> Vec<(&str, &str)> {
-    let plain = |entry: &'_ Entry| lined_yaml::text(Some(&entry.value)).is_some_and(is_plain);
-    lined_yaml::entries(node)
-        .iter()
-        .filter(|entry| plain(entry))
-        .filter_map(|entry| Some((entry.key.as_str(), lined_yaml::text(Some(&entry.value))?)))
-        .collect()
+/// Returns the variables whose values are written in the file, or are those of a job of its matrix.
+pub(super) fn variables(node: Option<&Node>, leg: &MatrixLeg) -> Vec<(String, String)> {
+    let of_entry = |entry: &Entry| {
+        let written = lined_yaml::text(Some(&entry.value))?;
+        let value = leg.put_in(written);
+        // Every job has this place.
+        let rest = value.strip_prefix(WORKSPACE).filter(|rest| rest.starts_with('/')).unwrap_or(&value);
+        is_plain(rest).then(|| (entry.key.clone(), value.clone()))
+    };
+    lined_yaml::entries(node).iter().filter_map(of_entry).collect()
 }
 
-/// Returns the lines of an entry, with the first value of whatever a matrix says.
-fn block(entry: &Entry, text: &str, matrix: &Matrix<'_>) -> Option<Vec<String>> {
+/// Where a job checks its repository out.
+pub(super) const WORKSPACE: &str = "${{ github.workspace }}";
+
+/// Returns the lines of an entry, with what a job of the matrix has.
+fn block(entry: &Entry, text: &str, leg: &MatrixLeg) -> Option<Vec<String>> {
     let start = entry.key_span.range.start;
     let line_start = text.get(..start)?.rfind('\n').map_or(0, |at| at + 1);
     // A service within braces has no lines of its own that could be copied.
@@ -55,11 +60,8 @@ fn block(entry: &Entry, text: &str, matrix: &Matrix<'_>) -> Option<Vec<String>> 
     let first = lines.next()?;
     let lines =
         std::iter::once(first).chain(lines.take_while(is_below)).filter(|line| !line.trim().is_empty());
-    let values: Vec<_> =
-        matrix.iter().filter_map(|(key, values)| Some((value_of_matrix(key), values.first()?))).collect();
     let put_in = |line: &str| {
-        let line = line.trim_end().get(indentation.len()..)?.to_owned();
-        let line = values.iter().fold(line, |line, (written, value)| line.replace(written, value));
+        let line = leg.put_in(line.trim_end().get(indentation.len()..)?);
         is_whole(&line).then_some(line)
     };
     let lines = lines.take(MOST_LINES + 1).map(put_in).collect::<Option<Vec<_>>>()?;
@@ -89,9 +91,12 @@ pub(super) struct JobContainer {
 
 impl JobContainer {
     /// Reads that of a job; nothing where it has none, or where only the job knows what it is.
-    pub(super) fn of(job: &Node, name: String, text: &str, matrix: &Matrix<'_>) -> Option<Self> {
+    pub(super) fn of(job: &Node, name: String, text: &str, leg: &MatrixLeg) -> Option<Self> {
         let entry = lined_yaml::entries(Some(job)).iter().find(|entry| entry.key == "container")?;
-        Some(Self { job: name, lines: block(entry, text, matrix)? })
+        let lines = block(entry, text, leg)?;
+        // A job of the matrix may have none.
+        let is_empty = lines.len() == 1 && lines.iter().all(|line| line.trim_end().ends_with(':'));
+        (!is_empty).then_some(Self { job: name, lines })
     }
 
     /// Returns it as a key of a job.

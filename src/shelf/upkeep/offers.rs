@@ -16,7 +16,11 @@ pub struct OfferedCommand {
 }
 
 /// Returns the tools that are configured and that no check is known to call.
-pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<OfferedCommand> {
+pub(super) fn configured(
+    repository: &Repository,
+    runs: &[ci::CiCommand],
+    checks: &[&Finding],
+) -> Vec<OfferedCommand> {
     let is_called = |tool: &Tool| {
         checks.iter().any(|check| {
             recognise_line(&check.command).is_some_and(|found| {
@@ -24,7 +28,6 @@ pub(super) fn configured(repository: &Repository, checks: &[&Finding]) -> Vec<Of
             })
         })
     };
-    let runs = ci::contents(repository).commands;
     let scripts: Vec<&str> = checks
         .iter()
         .map(|check| check.command.as_str())

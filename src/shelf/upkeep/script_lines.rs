@@ -59,7 +59,8 @@ pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
 pub(super) fn without_reporter(line: &str) -> &str {
     let Some((command, behind)) = line.split_once('|') else { return line };
     let program = first_word(behind);
-    let is_reporter = matches!(program, "cs2pr" | "tee" | "reviewdog") && !behind.contains(['|', ';', '&']);
+    let is_reporter = matches!(program, "cs2pr" | "tee" | "reviewdog" | "xcbeautify" | "xcpretty")
+        && !behind.contains(['|', ';', '&']);
     if is_reporter { command.trim_end().trim_end_matches("2>&1").trim_end() } else { line }
 }
 

@@ -1,21 +1,21 @@
 //! What a job needs before the checks of a loop can run: the language in the version that the repository names, what it depends on, and
 //! the tools that a runner lacks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::chosen_commands::{Check, Plan};
 use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, is_of_set_up, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::{
     fetches_browsers, installs_of_system, is_beside_packages, is_frozen, is_install, is_of_root,
-    is_of_system, is_same_install,
+    is_of_system, is_same_install, without_pinned_packages,
 };
 use super::job_services::{JobContainer, JobServices};
+use super::node_packages::package_manager;
 use super::rust_toolchain::{VARIABLE, component, is_toolchain, made_usual, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
-use super::tasks::package_manager;
-use super::when_jobs_run::newest;
+use super::when_jobs_run::{newest, version_parts};
 use crate::base::text::{after_last, up_to};
 use crate::judges::tree::extension;
 use crate::tools::{TOOLS, Tool, recognise, recognise_line};
@@ -92,7 +92,7 @@ pinned! {
     JAVA = "actions/setup-java", "b6effb05e454b25005698d916606bdc6ffcbf961", "v5.7.0";
     DOTNET = "actions/setup-dotnet", "a98b56852c35b8e3190ac28c8c2271da59106c68", "v6.0.0";
     UV = "astral-sh/setup-uv", "20cfd1bf945f4377ade1205e4dbc17946fc9a30d", "v10.0.1";
-    PNPM = "pnpm/action-setup", "fe02b34f77f8bc703788d5817da081398fad5dd2", "v4.0.0";
+    PNPM = "pnpm/action-setup", "0977fd99725f1db4007ccb2928dbb4e90d06cc86", "v6.0.10";
     RUBY = "ruby/setup-ruby", "0dafeac902942906541bc140009cdbf32665b601", "v1.315.0";
     PHP = "shivammathur/setup-php", "f3e473d116dcccaddc5834248c87452386958240", "v2";
     TERRAFORM = "hashicorp/setup-terraform", "dfe3c3f87815947d99a8997f908cb6525fc44e9e", "v4.0.1";
@@ -134,7 +134,8 @@ const LANGUAGES: [(&str, SetLanguageUp); 16] = [
 ];
 
 /// Actions that set up a language, or a manager of packages, whose programs a task of another one may call.
-static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 14] = [
+static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 15] = [
+    (&NIX, nix),
     (&GO, go),
     (&JAVA, java),
     (&DOTNET, dotnet),
@@ -146,7 +147,7 @@ static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 14] = [
     // Before Node, whose action may ask it for the place of its cache.
     (&PNPM, |place| vec![place.pnpm()]),
     (&NODE, node),
-    (&BUN, |_| vec![action(&BUN, Vec::new())]),
+    (&BUN, |place| vec![bun(place)]),
     (&DENO, deno),
     (&PYTHON, python),
     (&UV, |_| vec![action(&UV, Vec::new())]),
@@ -182,6 +183,8 @@ struct SetUpPlace<'r> {
     conditions: BTreeSet<&'r str>,
     /// Whether the loop runs in the container of those jobs.
     is_contained: bool,
+    /// Where in each of them the last line stands that makes a check, among all lines.
+    last_lines: BTreeMap<&'r str, usize>,
 }
 
 /// Returns the steps before a loop. In a loop for packages, `package` is one of them, and the steps are for any package: they have no directory.
@@ -215,6 +218,7 @@ pub(super) fn steps(
             jobs: lines.iter().map(|line| line.job.as_str()).collect(),
             conditions: lines.iter().filter_map(|line| line.condition.as_deref()).collect(),
             is_contained,
+            last_lines: last_lines(contents, &called),
         };
         let does = place.steps(&called);
         // A workspace of Node has one lock file, at its top: one install there serves all of its packages.
@@ -258,6 +262,7 @@ pub fn install_of(repository: &Repository, finding: &Finding, package: Option<&s
         jobs: BTreeSet::new(),
         conditions: BTreeSet::new(),
         is_contained: false,
+        last_lines: BTreeMap::new(),
     };
     let languages = place.languages(&[finding]);
     let commands = place.installs_of_files(&languages);
@@ -276,7 +281,9 @@ impl SetUpPlace<'_> {
             .collect();
         steps.extend(self.languages_of_jobs(&steps));
         steps.extend(actions_of_tools(called));
-        steps.extend(self.local_actions());
+        let local = self.local_actions();
+        steps.retain(|step| !self.is_in_local(&local, step));
+        steps.extend(local.iter().cloned());
         let of_others = self.actions_of_others(called);
         steps.retain(|step| !self.is_set_up_by_others(step, &of_others));
         steps.extend(of_others);
@@ -295,7 +302,9 @@ impl SetUpPlace<'_> {
             steps.extend(self.install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
             let manager = self.action_of_manager(program).filter(|_| !self.brought(&steps, program));
             steps.extend(manager);
-            self.add_install(&mut steps, &command);
+            if !self.is_in_local(&local, &SetUp::Run(command.clone())) {
+                self.add_install(&mut steps, &command);
+            }
         }
         for command in targets_of_rust(called).chain(self.tools_of_actions(called)) {
             if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
@@ -305,9 +314,13 @@ impl SetUpPlace<'_> {
         steps.extend(self.toolchains_of_commands(called, &steps).into_iter().map(SetUp::Run));
         steps.extend(self.list_of_pytest(called, &steps).map(SetUp::Run));
         // After all others, because a tool that one of them brings along is not installed again.
-        let of_hooks: Vec<&str> = self.tools_of_hooks(called).collect();
-        for install in self.tools(called, &steps).iter().map(String::as_str).chain(of_hooks) {
-            self.add_install(&mut steps, install);
+        let of_hooks = self.tools_of_hooks(called).map(|install| {
+            let program = after_last(install.trim_end_matches("@latest"), &['/']);
+            let version = self.version_of(program).unwrap_or_default();
+            of_version(install, &version).unwrap_or_else(|| install.to_owned())
+        });
+        for install in self.tools(called, &steps).into_iter().chain(of_hooks.collect::<Vec<_>>()) {
+            self.add_install(&mut steps, &install);
         }
         steps
     }
@@ -326,7 +339,7 @@ impl SetUpPlace<'_> {
     fn action_of_manager(&self, program: &str) -> Option<SetUp> {
         match program {
             "pnpm" => Some(self.pnpm()),
-            "bun" => Some(action(&BUN, Vec::new())),
+            "bun" => Some(bun(self)),
             "uv" => Some(action(&UV, Vec::new())),
             _ => None,
         }
@@ -373,6 +386,29 @@ impl SetUpPlace<'_> {
         steps
             .map(|action| SetUp::CopiedAction { uses: action.name.clone(), with: action.with.clone() })
             .collect()
+    }
+
+    /// Tells whether the repository's own actions do a step themselves: they set up a language, or install by the manager of it.
+    fn is_in_local(&self, local: &[SetUp], step: &SetUp) -> bool {
+        let text = |step: &SetUp| match step {
+            SetUp::CopiedAction { uses, .. } => {
+                let directory = uses.trim_start_matches("./").trim_end_matches('/');
+                let files = ["action.yml", "action.yaml"].map(|file| format!("{directory}/{file}"));
+                files.iter().find_map(|file| self.repository.text(file)).map(str::to_owned)
+            }
+            SetUp::Action { .. } | SetUp::Run(_) => None,
+        };
+        let installs = |text: &str, command: &str| {
+            text.lines().any(|line| {
+                let line = line.trim_start().trim_start_matches("- ").trim_start();
+                is_same_install(line.strip_prefix("run:").unwrap_or(line).trim(), command)
+            })
+        };
+        local.iter().filter_map(text).any(|text| match step {
+            SetUp::Action { action, .. } => text.contains(&format!("uses: {}@", action.name)),
+            SetUp::Run(command) => installs(&text, command),
+            SetUp::CopiedAction { .. } => false,
+        })
     }
 
     /// Returns the actions by which all jobs of a check set up what is not known here, such as an editor or a formatter. What only some
@@ -440,10 +476,14 @@ impl SetUpPlace<'_> {
             match action.name.as_str() {
                 "taiki-e/install-action" => {
                     let tools = input("tool").into_iter().flat_map(words);
-                    let names = tools.map(|tool| up_to(&tool, &['@']).to_owned());
                     // The action knows tools that are not crates as well, and this prefix is what tells them apart.
-                    let crates = names.filter(|name| is_plain(name) && name.starts_with("cargo-"));
-                    found.extend(crates.map(|name| format!("cargo install {name} --locked")));
+                    let crates = tools.filter(|tool| tool.starts_with("cargo-"));
+                    let install = |tool: String| {
+                        let (name, version) = tool.split_once('@').unwrap_or((&tool, ""));
+                        let install = format!("cargo install {name} --locked");
+                        is_plain(&name.to_owned()).then(|| of_version(&install, version).unwrap_or(install))
+                    };
+                    found.extend(crates.filter_map(install));
                 }
                 "dtolnay/rust-toolchain" if of_one_check.contains(action.job.as_str()) => {
                     let toolchain = input("toolchain").map(str::to_owned);
@@ -580,8 +620,12 @@ impl SetUpPlace<'_> {
         let is_of_others = jobs.is_empty();
         let jobs = if is_of_others { first.into_iter().collect() } else { jobs.clone() };
         let mut found: Vec<String> = Vec::new();
-        for command in commands.iter().filter(|command| jobs.contains(command.job.as_str())) {
-            let is_here = command.directory == self.directory && self.is_meant(command);
+        for (at, command) in
+            commands.iter().enumerate().filter(|(_, command)| jobs.contains(command.job.as_str()))
+        {
+            // What stands behind the last check of a job is for something else.
+            let is_early = self.last_lines.get(command.job.as_str()).is_none_or(|last| at <= *last);
+            let is_here = command.directory == self.directory && is_early && self.is_meant(command);
             let same = found.iter_mut().find(|known| is_same_install(known, &command.command));
             if let Some(known) = same.filter(|_| is_here) {
                 // One of them holds to the lock file.
@@ -608,6 +652,9 @@ impl SetUpPlace<'_> {
         }
         // The list of packages alone installs nothing.
         let has_packages = found.iter().any(|command| installs_of_system(command));
+        for command in &mut found {
+            *command = without_pinned_packages(command);
+        }
         found.retain(|command| has_packages || !is_of_system(command));
         found
     }
@@ -809,6 +856,20 @@ impl SetUpPlace<'_> {
                 || is_tool && (declared(&self.here, program).is_some() || self.lists(command, program)))
     }
 
+    /// Tells whether each job of a check installs packages of Python in a line of its own that a step has: the tool is among them.
+    fn installs_python(&self, check: &Finding, steps: &[SetUp]) -> bool {
+        let is_copied = |line: &CiCommand| {
+            ["pip install ", "uv sync", "poetry install", "pdm install"]
+                .iter()
+                .any(|way| line.command.contains(way))
+                && steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == line.command))
+        };
+        let jobs = jobs(self.contents, &[check]);
+        let installs =
+            |job: &&str| self.contents.commands.iter().any(|line| line.job == **job && is_copied(line));
+        !jobs.is_empty() && jobs.iter().all(installs)
+    }
+
     /// Tells whether a list of packages that a command installs has one.
     fn lists(&self, command: &str, package: &str) -> bool {
         let is_list = |word: &&str| matches!(extension(word), Some("txt" | "in"));
@@ -854,7 +915,10 @@ impl SetUpPlace<'_> {
             };
             let of_task = self.tools_of_task(finding);
             for (program, install) in install.map(|install| (program, install)).into_iter().chain(of_task) {
-                if !self.brought(steps, &program) && !found.contains(&install) {
+                let is_of_python = install.starts_with("pip install ");
+                let is_brought =
+                    self.brought(steps, &program) || is_of_python && self.installs_python(finding, steps);
+                if !is_brought && !found.contains(&install) {
                     found.push(install);
                 }
             }
@@ -896,19 +960,42 @@ impl SetUpPlace<'_> {
         self.install_of_version(TOOLS.tools.iter().find(is_meant)?)
     }
 
-    /// Returns what installs a tool in the version that a workflow names for the action of it, or else the newest.
+    /// Returns what installs a tool in the version that a workflow names for the action of it, or of what sets it up, or else the newest.
     fn install_of_version(&self, tool: &Tool) -> Option<String> {
-        let version = tool.actions.keys().find_map(|action| self.of_ci(action, "version"));
+        let of_action = tool.actions.keys().find_map(|action| self.of_ci(action, "version"));
+        let version = of_action.or_else(|| tool.programs().iter().find_map(|name| self.version_of(name)));
         // An input may hold anything, and this becomes part of a command of the workflow.
         let is_plain = |version: &String| {
             version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         };
-        let of_version = version.filter(is_plain).and_then(|version| {
-            let (_, install) =
-                tool.install_version.iter().find(|(begin, _)| version.starts_with(begin.as_str()))?;
-            Some(install.replace("{version}", &version))
-        });
-        of_version.or_else(|| tool.install.clone())
+        let version = version.filter(is_plain).unwrap_or_default();
+        let install = tool.install.as_deref()?;
+        let known = tool.install_version.iter().find(|(begin, _)| version.starts_with(begin.as_str()));
+        let of_table = known.map(|(_, install)| install.replace("{version}", &version));
+        let of_version = of_table.or_else(|| of_version(install, &version));
+        Some(of_version.unwrap_or_else(|| install.to_owned()))
+    }
+
+    /// Returns the version of a tool that an action of the workflows is given: `version` of one that sets it up by its name,
+    /// `tflint-version` of any other.
+    fn version_of(&self, program: &str) -> Option<String> {
+        let sets_up = |action: &CiAction| {
+            let name = after_last(&action.name, &['/']);
+            is_of_set_up(name) && name.split_once("setup-").is_some_and(|(_, behind)| behind == program)
+        };
+        let under = program.replace('-', "_");
+        let named = [format!("{program}-version"), format!("{under}_version"), format!("{program}_version")];
+        let of_action = |action: &CiAction| {
+            let mut inputs = action.inputs().chain(&action.of_variables);
+            let is_meant = |name: &String| {
+                sets_up(action) && name == "version"
+                    || named.iter().any(|known| known.eq_ignore_ascii_case(name))
+            };
+            inputs.find(|(name, _)| is_meant(name)).map(|(_, value)| value.clone())
+        };
+        let is_near = |action: &&CiAction| self.jobs.contains(action.job.as_str());
+        let near = self.contents.actions.iter().filter(is_near);
+        near.chain(&self.contents.actions).find_map(of_action)
     }
 
     /// Returns what installs the program that a command begins with.
@@ -966,6 +1053,12 @@ impl SetUpPlace<'_> {
         newest_of(self.contents.actions.iter().filter(is_near).flat_map(CiAction::inputs), input)
     }
 
+    /// Tells whether a job of these checks calls an action.
+    fn calls_action(&self, name: &str) -> bool {
+        let is_near = |action: &CiAction| action.name == name && self.jobs.contains(action.job.as_str());
+        self.contents.actions.iter().any(is_near)
+    }
+
     /// Returns the version that the repository's own workflows give an action whose newest release is the default: beside a channel
     /// that moves, a version that is named is the oldest that the repository takes.
     fn released_of_ci(&self, action: &str, input: &str) -> Option<String> {
@@ -1011,6 +1104,28 @@ impl SetUpPlace<'_> {
         // A package without such a file has the version that holds for the whole repository.
         self.here.first(files).map(below).or_else(|| self.repository.first(files).map(str::to_owned))
     }
+}
+
+/// Returns an install of the newest release as one of a version, `pipx install ruff==0.4.1`; nothing where the text is not all of a
+/// version, or the way to say one is not known.
+fn of_version(install: &str, version: &str) -> Option<String> {
+    let number = version.strip_prefix('v').unwrap_or(version);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if number.split('.').count() != 3 || !number.split('.').all(is_number) {
+        return None;
+    }
+    if let Some(name) = install.strip_prefix("cargo install ").and_then(|rest| rest.strip_suffix(" --locked"))
+    {
+        return Some(format!("cargo install {name}@{number} --locked"));
+    }
+    let module = install.strip_suffix("@latest").filter(|install| install.starts_with("go install "));
+    if let Some(module) = module {
+        return Some(format!("{module}@v{number}"));
+    }
+    let is_of_packages = ["pipx install ", "pip install "].iter().any(|begin| install.starts_with(begin));
+    // A package that only brings a program of others along has numbers of its own.
+    let is_wrapped = install.ends_with("-py") || install.ends_with("rust-just");
+    (is_of_packages && !is_wrapped).then(|| format!("{install}=={number}"))
 }
 
 /// Returns the lines of an input that say something.
@@ -1192,6 +1307,14 @@ fn lines_of<'c>(contents: &'c CiContents, called: &[&Finding]) -> impl Iterator<
     contents.commands.iter().filter(move |line| called.iter().any(|finding| is_line_of(line, finding)))
 }
 
+/// Returns where in each job the last line stands that makes one of these checks, among all lines.
+fn last_lines<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeMap<&'c str, usize> {
+    let is_of = |line: &CiCommand| called.iter().any(|finding| is_line_of(line, finding));
+    let lines = contents.commands.iter().enumerate().filter(|(_, line)| is_of(line));
+    // Of several, the last stays.
+    lines.map(|(at, line)| (line.job.as_str(), at)).collect()
+}
+
 /// Tells whether a line of a job makes a check: it is the same command, or what is written in its place, as for the tests of `CMake`.
 fn is_line_of(line: &CiCommand, check: &Finding) -> bool {
     is_call(&line.command, &check.command) || line.evidence == check.evidence
@@ -1244,16 +1367,36 @@ fn java(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let of_ci = place.version_file_of_ci(JAVA.name, "java-version-file");
     let file = place.version_file(&[".java-version", ".tool-versions", ".sdkmanrc"]);
     let one = || place.of_ci(JAVA.name, "java-version");
-    // Of a list, the action makes the last one the default, and builds may ask for each of them.
-    let listed = || {
-        let list = place.list_of_ci(JAVA.name, "java-version")?;
-        let newest = one().filter(|one| !list.lines().any(|line| line == one));
-        Some(newest.map_or_else(|| list.clone(), |newest| format!("{list}\n{newest}")))
-    };
+    let listed = || versions_of_java(place);
     let named = of_ci.or(file.map(|file| ("java-version-file", file)));
     let version =
         named.unwrap_or_else(|| ("java-version", listed().or_else(one).unwrap_or_else(|| "21".to_owned())));
     vec![action(&JAVA, vec![("distribution", distribution), version])]
+}
+
+/// Returns all versions of Java that the jobs of the checks list, a line each; nothing where none lists more than one. Builds may ask
+/// for each of them, and the action makes the last one the default: that of most jobs.
+fn versions_of_java(place: &SetUpPlace<'_>) -> Option<String> {
+    let is_near = |known: &&CiAction| known.name == JAVA.name && place.jobs.contains(known.job.as_str());
+    let of_action = |known: &CiAction| {
+        let mut inputs = known.with.iter().chain(&known.of_variables).chain(&known.of_matrix);
+        let (_, value) = inputs.find(|(key, _)| key == "java-version")?;
+        let lines: Vec<String> = lines_of_value(value).map(str::to_owned).collect();
+        (!lines.is_empty()).then_some(lines)
+    };
+    let lists: Vec<Vec<String>> =
+        place.contents.actions.iter().filter(is_near).filter_map(of_action).collect();
+    if lists.iter().all(|list| list.len() < 2) {
+        return None;
+    }
+    let is_last = |version: &&String| lists.iter().filter(|list| list.last() == Some(*version)).count();
+    let newer = |version: &&String| version_parts(version);
+    let usual = lists.iter().filter_map(|list| list.last()).max_by_key(|one| (is_last(one), newer(one)))?;
+    let mut others: Vec<&String> = lists.iter().flatten().filter(|version| *version != usual).collect();
+    others.sort_by_key(newer);
+    others.dedup();
+    let lines = others.into_iter().chain([usual]).map(String::as_str).collect::<Vec<_>>();
+    (lines.len() > 1).then(|| lines.join("\n"))
 }
 
 fn dotnet(place: &SetUpPlace<'_>) -> Vec<SetUp> {
@@ -1343,8 +1486,9 @@ fn clojure(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     steps
 }
 
-fn nix(_: &SetUpPlace<'_>) -> Vec<SetUp> {
-    vec![action(&NIX, Vec::new())]
+fn nix(place: &SetUpPlace<'_>) -> Vec<SetUp> {
+    let path = place.of_ci(NIX.name, "nix_path").map(|path| ("nix_path", path));
+    vec![action(&NIX, path.into_iter().collect())]
 }
 
 /// What opam installs lies in its switch, and only `opam exec` would find it.
@@ -1362,8 +1506,17 @@ fn terraform(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 }
 
 fn deno(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let version = place.of_ci("denoland/setup-deno", "deno-version").unwrap_or_else(|| "v2.x".to_owned());
+    if let Some(file) = place.version_file_of_ci(DENO.name, "deno-version-file") {
+        return vec![action(&DENO, vec![file])];
+    }
+    let version = place.of_ci(DENO.name, "deno-version").unwrap_or_else(|| "v2.x".to_owned());
     vec![action(&DENO, vec![("deno-version", version)])]
+}
+
+fn bun(place: &SetUpPlace<'_>) -> SetUp {
+    let file = place.version_file_of_ci(BUN.name, "bun-version-file");
+    let version = || Some(("bun-version", place.of_ci(BUN.name, "bun-version")?));
+    action(&BUN, file.or_else(version).into_iter().collect())
 }
 
 fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
@@ -1373,6 +1526,9 @@ fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
         place.version_file(&["package.json"])
     });
     let of_ci = place.of_ci("actions/setup-node", "node-version");
+    let file_of_ci = place.version_file_of_ci(NODE.name, "node-version-file");
+    let of_ci = of_ci.filter(|_| file_of_ci.is_none());
+    let file = file_of_ci.map(|(_, file)| file).or(file);
     let with = match (file, of_ci) {
         (_, Some(version)) => ("node-version", version),
         (Some(file), None) if !file.ends_with("package.json") => ("node-version-file", file),
@@ -1382,7 +1538,7 @@ fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let mut steps = Vec::new();
     match place.manager() {
         "pnpm" => steps.push(place.pnpm()),
-        "bun" => steps.push(action(&BUN, Vec::new())),
+        "bun" => steps.push(bun(place)),
         _ => {}
     }
     steps.push(action(&NODE, vec![with]));
@@ -1403,6 +1559,12 @@ fn python(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     };
     let uses_uv =
         place.here.has("uv.lock") || place.contents.actions.iter().any(|known| known.name == UV.name);
+    let of_uv = place.of_ci(UV.name, "python-version").map(|version| ("python-version", version));
+    // Where uv brings Python along, it is the one that is used.
+    let is_of_uv = uses_uv && of_uv.is_some() && !place.calls_action(PYTHON.name);
+    if is_of_uv {
+        return vec![action(&UV, of_uv.into_iter().collect())];
+    }
     let uv = uses_uv.then(|| action(&UV, Vec::new()));
     // The newest of a matrix may not be released yet.
     let unreleased = place.of_ci(PYTHON.name, "allow-prereleases").map(|value| ("allow-prereleases", value));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::altered_checkout::alters_files;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
+use super::node_packages::package_manager;
 use super::{ci, lined_yaml};
 use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches, writes};
 
@@ -82,9 +83,8 @@ const READERS: &[Reader] = &[
 ];
 
 /// Returns what tasks say: of each purpose what the first file has that says anything about it.
-pub(super) fn own(repository: &Repository) -> Vec<Finding> {
+pub(super) fn own(repository: &Repository, called: &[ci::CiCommand]) -> Vec<Finding> {
     let (mut findings, mut known) = (Vec::new(), BTreeSet::new());
-    let called = ci::contents(repository).commands;
     let is_called = |tasks: &Vec<RepositoryTask>| {
         let runner = tasks.first().and_then(|task| task.call.split(' ').next());
         runner.is_some_and(|runner| called.iter().any(|line| line.command.split(' ').next() == Some(runner)))
@@ -93,7 +93,7 @@ pub(super) fn own(repository: &Repository) -> Vec<Finding> {
     // A repository may have several files of tasks. Its CI says which of them it is checked by.
     all.sort_by_key(|tasks| !is_called(tasks));
     for tasks in all {
-        let found = of_purposes(repository, &tasks, &called);
+        let found = of_purposes(repository, &tasks, called);
         // Hooks are all that a repository asks of a change, where another runner only knows parts.
         let has_parts =
             findings.iter().any(|one: &Finding| one.purpose == Some(Purpose::Lint) && !one.is_fix)
@@ -324,23 +324,6 @@ fn of_mapping(
 fn taskfile(repository: &Repository) -> Vec<RepositoryTask> {
     let files = ["Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"];
     of_mapping(repository, &files, &["tasks"], &|name| format!("task {name}"))
-}
-
-/// Returns how the scripts of a package are called.
-pub(super) fn package_manager(repository: &Repository) -> &'static str {
-    // This key was written on purpose, while a lock file may be left over from an earlier manager.
-    let said = repository.text("package.json").and_then(lined_yaml::parse);
-    let said = said.as_ref().and_then(|root| lined_yaml::text(root.get("packageManager"))).unwrap_or("");
-    let known = ["pnpm", "yarn", "bun", "npm"];
-    if let Some(name) = known.into_iter().find(|name| said.starts_with(&format!("{name}@"))) {
-        return name;
-    }
-    match repository.first(&["pnpm-lock.yaml", "yarn.lock", "bun.lockb", "bun.lock"]) {
-        Some("pnpm-lock.yaml") => "pnpm",
-        Some("yarn.lock") => "yarn",
-        Some(_) => "bun",
-        None => "npm",
-    }
 }
 
 fn package_json(repository: &Repository) -> Vec<RepositoryTask> {

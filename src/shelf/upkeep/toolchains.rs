@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ci;
+use super::ci::{self, CiContents};
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::offers::OfferedCommand;
 use super::tasks::python;
@@ -14,7 +14,7 @@ use crate::tools::Purpose;
 const GOFMT: &str = "files=$(gofmt -l .) && { [ -z \"$files\" ] || { printf '%s\\n' \"$files\"; exit 1; }; }";
 
 /// Returns the tests of toolchains whose tests are there.
-pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
+pub(super) fn tests(repository: &Repository, contents: &CiContents) -> Vec<Finding> {
     let found = [
         rust(repository),
         go(repository),
@@ -22,7 +22,7 @@ pub(super) fn tests(repository: &Repository) -> Vec<Finding> {
         maven(repository),
         gradle(repository),
         dotnet(repository),
-        cmake(repository),
+        cmake(repository, contents),
         deno(repository),
         elixir(repository),
         ruby(repository),
@@ -376,15 +376,17 @@ struct TestsOfCmake {
 }
 
 /// Returns the tests of `CMake`, with the options that are off by default and that its tests are behind.
-fn tests_of_cmake(repository: &Repository) -> Option<TestsOfCmake> {
+fn tests_of_cmake(repository: &Repository, contents: &CiContents) -> Option<TestsOfCmake> {
     let file = repository.first(&["CMakeLists.txt"])?;
     let text = repository.text(file)?;
     // A project of Swift has such a file for who builds it with others, and tests itself in its own way.
     if repository.has("Package.swift") || !text.lines().any(adds_tests) {
         return None;
     }
-    let needed = options_of_tests(text);
-    let known = if needed.is_empty() { Vec::new() } else { ci::definitions_of_ctest(repository) };
+    let of_folders = options_of_folders(repository, text);
+    let mut needed = options_of_tests(text);
+    needed.extend(of_folders.iter().flat_map(|folder| options_of_tests(folder)));
+    let known = if needed.is_empty() { Vec::new() } else { ci::definitions_of_ctest(contents) };
     let of_ci = |name: &str| {
         let is_of = |definition: &&String| {
             up_to(definition, &[':', '=']) == name && !is_off(after_last(definition, &['=']))
@@ -405,13 +407,35 @@ fn tests_of_cmake(repository: &Repository) -> Option<TestsOfCmake> {
     Some(TestsOfCmake { finding, are_on })
 }
 
-fn cmake(repository: &Repository) -> Option<Finding> {
-    tests_of_cmake(repository).filter(|tests| tests.are_on).map(|tests| tests.finding)
+/// Returns the texts of the folders below in which tests begin, where the top only allows them and all of these have them behind options
+/// that are off: each with the text of the top behind it, which may declare those.
+fn options_of_folders(repository: &Repository, top: &str) -> Vec<String> {
+    let makes = |line: &str| {
+        adds_tests(line) && !line.trim_start().to_ascii_lowercase().starts_with("enable_testing")
+    };
+    if top.lines().any(makes) {
+        return Vec::new();
+    }
+    let named = top.lines().filter_map(|line| {
+        let (command, inner) = line.split_once('(')?;
+        let inner = inner.split([')', ' ']).find(|word| !word.is_empty())?;
+        command.trim().eq_ignore_ascii_case("add_subdirectory").then_some(inner)
+    });
+    let texts = named.filter_map(|folder| repository.text(&format!("{folder}/CMakeLists.txt")));
+    let with_tests: Vec<String> =
+        texts.filter(|text| text.lines().any(adds_tests)).map(|text| format!("{text}\n{top}")).collect();
+    // What is on in one folder is enough for tests to be there.
+    let is_any_on = with_tests.iter().any(|text| options_of_tests(text).is_empty());
+    if is_any_on { Vec::new() } else { with_tests }
+}
+
+fn cmake(repository: &Repository, contents: &CiContents) -> Option<Finding> {
+    tests_of_cmake(repository, contents).filter(|tests| tests.are_on).map(|tests| tests.finding)
 }
 
 /// Returns the tests of a toolchain that a repository has switched off, and no workflow switches on.
-pub(super) fn offered(repository: &Repository) -> Option<OfferedCommand> {
-    let tests = tests_of_cmake(repository).filter(|tests| !tests.are_on)?;
+pub(super) fn offered(repository: &Repository, contents: &CiContents) -> Option<OfferedCommand> {
+    let tests = tests_of_cmake(repository, contents).filter(|tests| !tests.are_on)?;
     let why = "its tests are off by default, and no workflow is known to switch them on";
     Some(OfferedCommand { command: tests.finding.command, evidence: tests.finding.evidence, why })
 }

@@ -2,7 +2,6 @@
 
 use super::allowed_failures::MayFail;
 use super::lined_yaml;
-use super::matrix_condition::{Comparison, MatrixCondition};
 use super::script_lines::without_assignments;
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, up_to};
@@ -114,15 +113,20 @@ pub(super) fn newest<'v>(values: &[&'v str]) -> Option<&'v str> {
     if let Some(stable) = values.iter().find(|value| **value == "stable") {
         return Some(stable);
     }
-    let parts = |value: &str| {
-        let plain = value.trim_end_matches(".x").trim_end_matches(".*");
-        plain.split('.').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<_>>>()
-    };
-    let versions = values.iter().filter_map(|value| Some((parts(value)?, *value)));
+    let versions = values.iter().filter_map(|value| Some((version_parts(value)?, *value)));
     versions
         .max_by(|one, other| one.0.cmp(&other.0))
         .map(|(_, value)| value)
         .or_else(|| values.first().copied())
+}
+
+/// Returns the numbers of a version, `3.14`, `v2.x` or `ruby-3.4`; nothing where it is none, or not released yet.
+pub(super) fn version_parts(value: &str) -> Option<Vec<u32>> {
+    // Of `jruby-9.4`, the number is that of another program.
+    let known = ["v", "go", "ruby-", "php-", "python-", "node-"];
+    let plain = known.into_iter().find_map(|begin| value.strip_prefix(begin)).unwrap_or(value);
+    let plain = plain.trim_end_matches(".x").trim_end_matches(".*");
+    plain.split('.').map(|part| part.parse::<u32>().ok()).collect()
 }
 
 /// Tells whether a version is a channel that moves before a release does.
@@ -130,44 +134,9 @@ pub(super) fn is_channel(version: &str) -> bool {
     matches!(version, "dev" | "devel" | "beta" | "main" | "master" | "nightly" | "head" | "edge")
 }
 
-/// Returns the condition of a step that holds in some jobs of a matrix, and not in the one whose place a loop takes: on a runner of
-/// Linux, with the newest versions.
-pub(super) fn condition_of_others<'j>(condition: Option<&'j Node>, matrix: &Matrix<'_>) -> Option<&'j str> {
-    let text = lined_yaml::text(condition)?.trim();
-    let plain = text.trim_start_matches("${{").trim_end_matches("}}");
-    let holds = plain.split("||").any(|one| one.split("&&").all(|part| may_hold(part.trim(), matrix)));
-    (!holds).then_some(text)
-}
-
-/// Tells whether one comparison with a value of a matrix may hold in the job that a loop stands for; what is about something else may.
-fn may_hold(part: &str, matrix: &Matrix<'_>) -> bool {
-    let in_brackets = || MatrixCondition::of(part.trim_matches(['(', ')']));
-    let Some(condition) = MatrixCondition::of(part).or_else(in_brackets) else { return true };
-    let values = matrix.iter().find(|(key, _)| *key == condition.key);
-    match (values.and_then(|(_, values)| chosen(values)), condition.way) {
-        (Some(chosen), _) => condition.holds_for(chosen),
-        (None, Comparison::IsNot | Comparison::Ends) => true,
-        // What no file says may be the runner that all jobs have in the end.
-        (None, Comparison::Is | Comparison::Begins | Comparison::Contains) => is_linux(&condition.text),
-    }
-}
-
-fn is_linux(label: &str) -> bool {
+/// Tells whether the label of a runner is one of Linux.
+pub(super) fn is_linux(label: &str) -> bool {
     label.starts_with("ubuntu") || label.eq_ignore_ascii_case("linux")
-}
-
-/// Returns the value of a matrix that the job has whose place a loop takes: of runners the newest of Linux, and the newest version.
-/// Which of other values is chosen, nothing says.
-fn chosen<'v>(values: &[&'v str]) -> Option<&'v str> {
-    // The runner of the workflow that `init` writes comes first, whatever it is called.
-    let own = ["ubuntu-24.04", "ubuntu-latest"];
-    let named = values.iter().find(|value| own.contains(value));
-    let of_linux = values.iter().filter(|value| is_linux(value)).max();
-    let are_versions = || {
-        let is_version = |value: &&str| *value == "stable" || value.starts_with(|c: char| c.is_ascii_digit());
-        newest(values).filter(is_version)
-    };
-    named.or(of_linux).copied().or_else(are_versions)
 }
 
 /// Tells whether the jobs of a matrix have tasks or places of their own, so that a loop takes the place of all of them.
@@ -180,9 +149,18 @@ pub(super) fn has_task_each(job: &Node, matrix: &Matrix<'_>) -> bool {
         script.lines().any(|line| line.contains("matrix.") && lines_of_matrix(line.trim(), matrix).len() > 1)
     };
     is_place(job.get("defaults").and_then(|node| node.get("run")))
-        || lined_yaml::items(job.get("steps"))
-            .iter()
+        || steps(job)
+            .into_iter()
             .any(|step| is_place(Some(step)) || lined_yaml::text(step.get("run")).is_some_and(is_task))
+}
+
+/// Returns the steps of a job, also those that it runs at the same time.
+pub(super) fn steps(job: &Node) -> Vec<&Node> {
+    let with_inner = |step| match lined_yaml::items(Node::get(step, "parallel")) {
+        [] => vec![step],
+        inner => inner.iter().collect(),
+    };
+    lined_yaml::items(job.get("steps")).iter().flat_map(with_inner).collect()
 }
 
 /// Tells whether a step runs only where an earlier one of its job has found something.
@@ -545,36 +523,11 @@ mod tests {
             (&["1.22", "stable", "oldstable"], Some("stable")),
             (&["lts/*", "latest"], Some("lts/*")),
             (&["8", "21", "17"], Some("21")),
+            (&["v1.x", "v2.x"], Some("v2.x")),
+            (&["ruby-3.4", "ruby-4.0", "jruby-10.0"], Some("ruby-4.0")),
             (&[], None),
         ] {
             assert_eq!(newest(values), expected, "{values:?}");
-        }
-    }
-
-    #[test]
-    fn a_loop_takes_the_place_of_the_job_on_linux_with_the_newest_versions() {
-        let matrix: Matrix<'_> = vec![
-            ("os", vec!["ubuntu-20.04", "ubuntu-22.04", "windows-latest"]),
-            ("python", vec!["3.9", "3.14"]),
-            ("cxx", vec!["g++-4.9", "clang++-14"]),
-        ];
-        for (part, holds) in [
-            ("matrix.os == 'ubuntu-22.04'", true),
-            ("matrix.os == 'ubuntu-20.04'", false),
-            ("matrix.os != 'windows-latest'", true),
-            ("startsWith(matrix.os, 'ubuntu')", true),
-            ("startsWith(matrix.os, 'macos')", false),
-            ("matrix.python == 3.14", true),
-            ("matrix.python == '3.9'", false),
-            ("matrix.python < 3.10", true),
-            ("matrix.cxx == 'g++-4.9'", false),
-            ("matrix.cxx != 'g++-4.9'", true),
-            ("matrix.runner == 'ubuntu-latest'", true),
-            ("matrix.coverage", false),
-            ("!matrix.coverage", true),
-            ("github.ref == 'refs/heads/main'", true),
-        ] {
-            assert_eq!(may_hold(part, &matrix), holds, "{part}");
         }
     }
 

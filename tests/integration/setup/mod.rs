@@ -7,6 +7,7 @@ mod init;
 mod jobs_of_ci;
 mod layouts_of_ci;
 mod layouts_of_tasks;
+mod legs_of_ci;
 mod mistakes;
 mod prepared_jobs;
 mod surroundings;

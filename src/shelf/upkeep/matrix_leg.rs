@@ -1,0 +1,329 @@
+//! The one job of a matrix whose place a loop takes: the versions, the variables and the installs of a workflow come from it
+//! together, because only what a job has at once is known to go together.
+
+use std::collections::BTreeSet;
+
+use super::allowed_failures::MayFail;
+use super::lined_yaml;
+use super::matrix_condition::{Comparison, MatrixCondition};
+use super::when_jobs_run::{Matrix, OtherMachine, is_channel, is_linux, steps, version_parts};
+use crate::base::node::Node;
+use crate::base::text::after_last;
+
+/// The values of one job of a matrix.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct MatrixLeg {
+    values: Row,
+    /// Whether the file says all of the matrix: then what is not among the values is an empty text.
+    is_whole: bool,
+}
+
+/// The values of one job, by their keys; those within a mapping as `config.os`.
+type Row = Vec<(String, String)>;
+
+/// The most jobs of a matrix that are looked at.
+const MOST_ROWS: usize = 512;
+
+impl MatrixLeg {
+    /// Chooses the job: on Linux, with the newest versions, and with no options that only some jobs have. A value is passed over
+    /// where the repository does not support it.
+    pub(super) fn of(job: &Node, is_supported: &dyn Fn(&str, &str) -> bool) -> Self {
+        let Some(node) = job.get("strategy").and_then(|node| node.get("matrix")) else {
+            return Self::default();
+        };
+        // What is computed, no file says.
+        let is_computed = lined_yaml::text(Some(node)).is_some()
+            || lined_yaml::entries(Some(node))
+                .iter()
+                .any(|entry| lined_yaml::text(Some(&entry.value)).is_some());
+        if is_computed {
+            return Self::default();
+        }
+        let may_fail = MayFail::of(job);
+        let label = lined_yaml::text(job.get("runs-on")).unwrap_or("");
+        let all = rows(node);
+        let options = options_of_some(job, &all);
+        let is_failing = |row: &Row| row.iter().any(|(key, value)| may_fail.holds_for(key, value));
+        let is_of_linux = |row: &Row| {
+            let label = Self { values: row.clone(), is_whole: true }.put_in(label);
+            OtherMachine::of_label(&label).is_none()
+        };
+        let are_supported = |row: &Row| row.iter().all(|(key, value)| is_supported(key, value));
+        let is_plain = |row: &Row| !row.iter().any(|(key, value)| options.contains(key) && !value.is_empty());
+        let mut left = all;
+        let wishes: [&dyn Fn(&Row) -> bool; 4] =
+            [&|row| !is_failing(row), &is_of_linux, &are_supported, &is_plain];
+        for wish in wishes {
+            if left.iter().any(wish) {
+                left.retain(wish);
+            }
+        }
+        let keys = keys_in_order(&left);
+        let rank = |row: &Row| -> Vec<Rank> {
+            keys.iter().map(|key| value_in(row, key).map_or_else(Rank::default, rank_of)).collect()
+        };
+        // Of equal ones, the first.
+        let best = left.iter().rev().max_by_key(|row| rank(row)).cloned();
+        best.map_or_else(Self::default, |values| Self { values, is_whole: true })
+    }
+
+    /// Returns the value of a key.
+    pub(super) fn value(&self, key: &str) -> Option<&str> {
+        value_in(&self.values, key)
+    }
+
+    /// Puts the values into a text, `${{ matrix.pkgs }}` and `${{ matrix.pkgs || '' }}`.
+    pub(super) fn put_in(&self, text: &str) -> String {
+        let (mut rest, mut out) = (text, String::new());
+        while let Some((before, behind)) = rest.split_once("${{") {
+            let Some((inner, after)) = behind.split_once("}}") else { break };
+            out.push_str(before);
+            match self.known(inner.trim()) {
+                Some(value) => out.push_str(value),
+                None => out.push_str(&rest[before.len()..rest.len() - after.len()]),
+            }
+            rest = after;
+        }
+        out + rest
+    }
+
+    fn known(&self, inner: &str) -> Option<&str> {
+        let (inner, is_optional) = match inner.strip_suffix("''") {
+            Some(before) => (before.trim_end().strip_suffix("||")?.trim_end(), true),
+            None => (inner, false),
+        };
+        let key = inner.strip_prefix("matrix.")?;
+        let is_name = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        match self.value(key) {
+            _ if !is_name => None,
+            Some(value) => Some(value),
+            None => (self.is_whole || is_optional).then_some(""),
+        }
+    }
+
+    /// Returns the values of a matrix with those of this job before the others.
+    pub(super) fn first_in<'j>(&self, matrix: Matrix<'j>) -> Matrix<'j> {
+        let reordered = |(key, mut values): (&'j str, Vec<&'j str>)| {
+            if let Some(at) = self.value(key).and_then(|own| values.iter().position(|value| *value == own)) {
+                values[..=at].rotate_right(1);
+            }
+            (key, values)
+        };
+        matrix.into_iter().map(reordered).collect()
+    }
+
+    /// Returns the condition of a step that holds in other jobs of the matrix, and not in this one.
+    pub(super) fn condition_of_others<'j>(&self, condition: Option<&'j Node>) -> Option<&'j str> {
+        let text = lined_yaml::text(condition)?.trim();
+        let plain = text.trim_start_matches("${{").trim_end_matches("}}");
+        let holds = plain.split("||").any(|one| one.split("&&").all(|part| self.may_hold(part.trim())));
+        (!holds).then_some(text)
+    }
+
+    /// Tells whether one comparison with a value of the matrix may hold; what is about something else may.
+    fn may_hold(&self, part: &str) -> bool {
+        let in_brackets = || MatrixCondition::of(part.trim_matches(['(', ')']));
+        let Some(condition) = MatrixCondition::of(part).or_else(in_brackets) else { return true };
+        match (self.value(&condition.key), condition.way) {
+            (Some(value), _) => condition.holds_for(value),
+            (None, Comparison::IsNot | Comparison::Ends) => true,
+            // What no file says may be the runner that all jobs have in the end.
+            (None, Comparison::Is | Comparison::Begins | Comparison::Contains) => is_linux(&condition.text),
+        }
+    }
+}
+
+fn value_in<'r>(row: &'r Row, key: &str) -> Option<&'r str> {
+    row.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+}
+
+/// Returns the jobs of a matrix, as GitHub makes them of its lists, `exclude` and `include`.
+fn rows(matrix: &Node) -> Vec<Row> {
+    let is_list = |key: &str| !matches!(key, "include" | "exclude");
+    let lists = lined_yaml::entries(Some(matrix)).iter().filter(|entry| is_list(&entry.key));
+    let mut all: Vec<Row> = vec![Vec::new()];
+    let mut has_lists = false;
+    for entry in lists {
+        has_lists = true;
+        let values: Vec<Row> =
+            lined_yaml::items(Some(&entry.value)).iter().map(|item| flat(&entry.key, item)).collect();
+        all = all
+            .iter()
+            .flat_map(|row| values.iter().map(move |value| [row.as_slice(), value].concat()))
+            .take(MOST_ROWS)
+            .collect();
+    }
+    if !has_lists {
+        all.clear();
+    }
+    let fits = |row: &Row, part: &Row| part.iter().all(|(key, value)| value_in(row, key) == Some(value));
+    let parts = |key: &str| -> Vec<Row> {
+        let flat_row = |item: &Node| {
+            lined_yaml::entries(Some(item)).iter().flat_map(|entry| flat(&entry.key, &entry.value)).collect()
+        };
+        lined_yaml::items(matrix.get(key)).iter().map(flat_row).collect()
+    };
+    let excluded = parts("exclude");
+    all.retain(|row| !excluded.iter().any(|part| fits(row, part)));
+    // What is included is added to the jobs none of whose own values it would change, or else is a job of its own.
+    let own: Vec<Row> = all.clone();
+    for part in parts("include") {
+        let is_kept = |row: &Row| {
+            row.iter().all(|(key, value)| value_in(&part, key).is_none_or(|other| other == value))
+        };
+        let mut is_added = false;
+        for (row, _) in all.iter_mut().zip(&own).filter(|(_, own)| is_kept(own)) {
+            row.retain(|(key, _)| value_in(&part, key).is_none());
+            row.extend(part.iter().cloned());
+            is_added = true;
+        }
+        if !is_added {
+            all.push(part);
+        }
+    }
+    all.truncate(MOST_ROWS);
+    all
+}
+
+/// Returns a value of a matrix by its key, or those of a mapping by theirs.
+fn flat(key: &str, node: &Node) -> Row {
+    match lined_yaml::text(Some(node)) {
+        Some(text) => vec![(key.to_owned(), text.to_owned())],
+        None => lined_yaml::entries(Some(node))
+            .iter()
+            .flat_map(|entry| flat(&format!("{key}.{}", entry.key), &entry.value))
+            .collect(),
+    }
+}
+
+/// Returns the keys that only some jobs have and that stand in commands, `mvn verify ${{ matrix.arguments }}`: such a job makes its
+/// checks in a way of its own.
+fn options_of_some(job: &Node, all: &[Row]) -> Vec<String> {
+    let scripts: Vec<&str> =
+        steps(job).into_iter().filter_map(|step| lined_yaml::text(step.get("run"))).collect();
+    let is_named = |key: &str| {
+        let written = format!("matrix.{key}");
+        let names = |script: &&str| {
+            script.match_indices(&written).any(|(at, _)| {
+                let behind = &script[at + written.len()..];
+                !behind.starts_with(|c: char| c.is_ascii_alphanumeric() || "-_.".contains(c))
+            })
+        };
+        scripts.iter().any(names)
+    };
+    let keys: BTreeSet<&String> = all.iter().flatten().map(|(key, _)| key).collect();
+    let is_of_some = |key: &str| all.iter().any(|row| value_in(row, key).is_none());
+    keys.into_iter().filter(|key| is_of_some(key) && is_named(key)).cloned().collect()
+}
+
+/// Returns the keys of some jobs: those of runners, then those of versions, then others.
+fn keys_in_order(rows: &[Row]) -> Vec<&str> {
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in rows.iter().flatten() {
+        if !keys.contains(&key.as_str()) {
+            keys.push(key);
+        }
+    }
+    let is_any =
+        |key: &str, is: &dyn Fn(&str) -> bool| rows.iter().filter_map(|row| value_in(row, key)).any(is);
+    let is_version = |value: &str| value == "stable" || version_parts(value).is_some();
+    keys.sort_by_key(|key| (!is_any(key, &is_linux), !is_any(key, &is_version)));
+    keys
+}
+
+/// How much speaks for a value: what it is, and which version of that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    kind: u8,
+    version: Vec<u32>,
+    label: String,
+}
+
+fn rank_of(value: &str) -> Rank {
+    let of_kind = |kind: u8| Rank { kind, ..Rank::default() };
+    let is_moving = |value: &str| value.split(['-', '_', '.', '/']).any(is_channel);
+    match version_parts(value) {
+        // The runner of the workflow that `init` writes comes first, whatever it is called.
+        _ if matches!(value, "ubuntu-24.04" | "ubuntu-latest") => of_kind(4),
+        _ if is_linux(value) => {
+            Rank { kind: 3, label: after_last(value, &['-']).to_owned(), ..Rank::default() }
+        }
+        _ if value == "stable" => of_kind(3),
+        Some(version) => Rank { kind: 2, version, ..Rank::default() },
+        None if is_moving(value) => of_kind(0),
+        None => of_kind(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leg(text: &str) -> MatrixLeg {
+        MatrixLeg::of(&lined_yaml::parse(text).unwrap(), &|_, value| value != "3.15")
+    }
+
+    #[test]
+    fn the_values_of_one_job_go_together() {
+        for (text, expected) in [
+            (
+                "continue-on-error: ${{ matrix.gemfile == 'head' }}\nstrategy: {matrix: {ruby: ['3.3', '3.4'], gemfile: [a7, a8, head], exclude: [{ruby: '3.4', gemfile: a7}]}}",
+                "3.4 a8",
+            ),
+            (
+                "strategy: {matrix: {include: [{ruby: '3.4', gemfile: b}, {ruby: '3.3', gemfile: c}]}}",
+                "3.4 b",
+            ),
+            (
+                "runs-on: ${{ matrix.os }}\nstrategy: {matrix: {os: [windows-latest, ubuntu-22.04], ruby: [3, 4], include: [{os: macos-15, ruby: 5}]}}",
+                "4 ",
+            ),
+            (
+                "strategy: {matrix: {ruby: ['17', '21'], include: [{ruby: '25', gemfile: --odd}]}}\nsteps: [{run: 'mvn ${{ matrix.gemfile }}'}]",
+                "21 ",
+            ),
+            ("strategy: {matrix: {ruby: ['17', '21'], include: [{ruby: '21', gemfile: x}]}}", "21 x"),
+            ("strategy: {matrix: {ruby: ['3.14', '3.15']}}", "3.14 "),
+            ("strategy: {matrix: {ruby: [edge, x]}}", "x "),
+            (
+                "strategy: {matrix: {ruby: '${{ fromJSON(needs.x.outputs.y) }}'}}",
+                "${{ matrix.ruby }} ${{ matrix.gemfile }}",
+            ),
+            ("{}", "${{ matrix.ruby }} ${{ matrix.gemfile }}"),
+        ] {
+            let found = leg(text).put_in("${{ matrix.ruby }} ${{ matrix.gemfile }}");
+            assert_eq!(found, expected, "{text}");
+        }
+        let mapped = leg("strategy: {matrix: {on: [{os: a, py: '3.9'}, {os: b, py: '3.14'}]}}");
+        assert_eq!(
+            mapped.put_in("${{matrix.on.py}} ${{ matrix.on.os }} ${{ env.X }}"),
+            "3.14 b ${{ env.X }}"
+        );
+        assert_eq!(MatrixLeg::default().put_in("x ${{ matrix.y || '' }}z"), "x z");
+    }
+
+    #[test]
+    fn a_loop_takes_the_place_of_the_job_on_linux_with_the_newest_versions() {
+        let leg = leg(
+            "strategy: {matrix: {os: [ubuntu-20.04, ubuntu-22.04, windows-latest], python: ['3.9', '3.14'], cxx: [clang++-14, g++-4.9]}}",
+        );
+        for (part, holds) in [
+            ("matrix.os == 'ubuntu-22.04'", true),
+            ("matrix.os == 'ubuntu-20.04'", false),
+            ("matrix.os != 'windows-latest'", true),
+            ("startsWith(matrix.os, 'ubuntu')", true),
+            ("startsWith(matrix.os, 'macos')", false),
+            ("matrix.python == 3.14", true),
+            ("matrix.python == '3.9'", false),
+            ("matrix.python < 3.10", true),
+            ("matrix.cxx == 'g++-4.9'", false),
+            ("matrix.cxx != 'g++-4.9'", true),
+            ("matrix.runner == 'ubuntu-latest'", true),
+            ("matrix.coverage", false),
+            ("!matrix.coverage", true),
+            ("github.ref == 'refs/heads/main'", true),
+        ] {
+            assert_eq!(leg.may_hold(part), holds, "{part}");
+        }
+    }
+}
