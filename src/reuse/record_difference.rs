@@ -36,7 +36,7 @@ impl RecordDifference {
             ("values", "its values are others"),
             ("options", "it has other options"),
             ("env", "a variable of the environment is another one"),
-            ("platform", "the system, its image or the directory of the run is another one"),
+            ("platform", "the system, its image or the directory of the loop is another one"),
             ("sandbox", "actions are confined in another way"),
         ] {
             if differs(part) {

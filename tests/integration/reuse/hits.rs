@@ -64,7 +64,11 @@ fn whatever_the_check_may_read_is_in_the_key() {
     after(&project, "back", false, |p| p.write("src/b.txt", "b\n"));
     after(&project, "line ends alone", true, |p| p.write("src/b.txt", "b\r\n"));
     after(&project, "a mode", true, |_| mode("src/b.txt", 0o755));
-    after(&project, "a mode for others alone", true, |_| mode("src/b.txt", 0o655));
+    after(&project, "a program", true, |p| {
+        p.write("src/run", "");
+        mode("src/run", 0o755);
+    });
+    after(&project, "a program that its owner cannot run", true, |_| mode("src/run", 0o655));
     after(&project, "a new file", true, |p| p.write("src/deep/new.txt", ""));
     after(&project, "it goes", false, |p| std::fs::remove_file(p.at("src/deep/new.txt")).unwrap());
     after(&project, "a link in its place", true, |p| {
@@ -241,17 +245,16 @@ fn a_loop_that_asks_somebody_cannot_be_reused() {
 }
 
 #[test]
-fn another_directory_is_another_key() {
-    let project = project();
-    project.run(&["run", "main"]).code(0);
-    std::fs::create_dir(project.at("src/deep")).unwrap();
-    let inside = project.at("src/deep");
-    let ran = project
-        .program(crate::common::LL_LOOP.as_str(), &["run", "main", "--reuse-only"])
-        .current_dir(inside)
-        .output();
-    let ran = Ran::of(&ran.unwrap()).code(2);
-    assert!(ran.all().contains("not reused"), "{}", ran.all());
+fn the_same_loop_in_another_directory_has_another_key() {
+    let text = super::LOOP.replace("tools: [./tool -V], ", "").replace("sh check.sh", "test -d .");
+    let project = project().file("src/deep/.loops/main.yaml", &text);
+    project.write(".loops/main.yaml", &text);
+    let key = |directory: &str| {
+        let mut command = project.program(crate::common::LL_LOOP.as_str(), &["reuse", "key", "main"]);
+        Ran::of(&command.current_dir(project.at(directory)).output().unwrap()).code(0).stdout
+    };
+    assert_eq!(key("."), key("src"));
+    assert_ne!(key("."), key("src/deep"));
 }
 
 #[test]
