@@ -428,7 +428,6 @@ impl Follow<'_> {
         // `find -exec` runs what stands behind it.
         let runs = |word: &&str| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir");
         for behind in arguments.split(runs).skip(1) {
-            self.words(behind, directory, depth);
             // What is found is run where it stands for the program, or for the script of a shell.
             let script = match behind {
                 [shell, rest @ ..] if SHELLS.contains(&plain_name(shell)) => {
@@ -436,10 +435,12 @@ impl Follow<'_> {
                 }
                 _ => behind.first(),
             };
-            if script == Some(&"{}") {
-                for path in self.listed(words, directory) {
-                    self.program(&path, &InstructionPart::Whole, true, directory, depth);
-                }
+            if script != Some(&"{}") {
+                self.words(behind, directory, depth);
+                continue;
+            }
+            for path in self.listed(words, directory) {
+                self.program(&path, &InstructionPart::Whole, true, directory, depth);
             }
         }
         let name = plain_name(program);
