@@ -7,7 +7,7 @@ use super::chosen_commands::{Check, Plan};
 use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, is_of_set_up, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::{
-    fetches_browsers, installs_of_system, is_beside_packages, is_frozen, is_install, is_of_root,
+    adds_source, fetches_browsers, installs_of_system, is_beside_packages, is_frozen, is_install, is_of_root,
     is_of_system, is_same_install, without_pinned_packages,
 };
 use super::job_services::{JobContainer, JobServices};
@@ -652,8 +652,10 @@ impl SetUpPlace<'_> {
         }
         // The list of packages alone installs nothing.
         let has_packages = found.iter().any(|command| installs_of_system(command));
-        for command in &mut found {
-            *command = without_pinned_packages(command);
+        if !found.iter().any(|command| adds_source(command)) {
+            for command in &mut found {
+                *command = without_pinned_packages(command);
+            }
         }
         found.retain(|command| has_packages || !is_of_system(command));
         found
@@ -962,14 +964,19 @@ impl SetUpPlace<'_> {
 
     /// Returns what installs a tool in the version that a workflow names for the action of it, or of what sets it up, or else the newest.
     fn install_of_version(&self, tool: &Tool) -> Option<String> {
-        let of_action = tool.actions.keys().find_map(|action| self.of_ci(action, "version"));
-        let version = of_action.or_else(|| tool.programs().iter().find_map(|name| self.version_of(name)));
+        let install = tool.install.as_deref()?;
+        // Of two programs that do the same, `prek` and `pre-commit`, the one that is installed has this version.
+        let is_installed = |name: &&String| install.contains(name.as_str());
+        let installed: Vec<&String> = tool.programs().iter().filter(is_installed).collect();
+        let is_its_own = |action: &&String| installed.iter().any(|name| action.contains(name.as_str()));
+        let of_action =
+            tool.actions.keys().filter(is_its_own).find_map(|action| self.of_ci(action, "version"));
+        let version = of_action.or_else(|| installed.iter().find_map(|name| self.version_of(name)));
         // An input may hold anything, and this becomes part of a command of the workflow.
         let is_plain = |version: &String| {
             version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         };
         let version = version.filter(is_plain).unwrap_or_default();
-        let install = tool.install.as_deref()?;
         let known = tool.install_version.iter().find(|(begin, _)| version.starts_with(begin.as_str()));
         let of_table = known.map(|(_, install)| install.replace("{version}", &version));
         let of_version = of_table.or_else(|| of_version(install, &version));

@@ -231,7 +231,7 @@ fn tests_of_cmake_may_stand_behind_options_of_folders() {
     let files = [("CMakeLists.txt", top), ("a/CMakeLists.txt", below)];
     let text = |files: &[(&str, &str)]| {
         let project = project(files);
-        project.run(&["init", "--ci", "github"]);
+        let _ran = project.run(&["init", "--ci", "github"]);
         project.read(".loops/tidy.yaml")
     };
     let lint = "  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n";
