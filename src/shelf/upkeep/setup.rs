@@ -296,15 +296,14 @@ impl SetUpPlace<'_> {
         let is_early = |command: &String| is_all || !fetches_browsers(command);
         let (early, late): (Vec<String>, Vec<String>) = of_ci.into_iter().partition(is_early);
         // What such a line calls itself comes before it: `task setup` needs the program.
-        for command in early.into_iter().chain(of_files).chain(late) {
+        let is_left = |command: &String| !self.is_in_local(&local, &SetUp::Run(command.clone()));
+        for command in early.into_iter().chain(of_files).chain(late).filter(is_left) {
             let program = up_to(&command, &[' ']);
             let is_lacking = LACKING_PROGRAMS.contains(&program) && !self.brought(&steps, program);
             steps.extend(self.install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
             let manager = self.action_of_manager(program).filter(|_| !self.brought(&steps, program));
             steps.extend(manager);
-            if !self.is_in_local(&local, &SetUp::Run(command.clone())) {
-                self.add_install(&mut steps, &command);
-            }
+            self.add_install(&mut steps, &command);
         }
         for command in targets_of_rust(called).chain(self.tools_of_actions(called)) {
             if !steps.iter().any(|step| matches!(step, SetUp::Run(known) if *known == command)) {
