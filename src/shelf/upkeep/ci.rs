@@ -290,8 +290,13 @@ pub(super) fn run(repository: &Repository, contents: &CiContents) -> Vec<Finding
 /// install into the same place, and each throws away what the other has made.
 fn without_other_managers(repository: &Repository, found: &mut Vec<Finding>) {
     let manager = |finding: &Finding| {
-        let first = without_assignments(&finding.command).split(' ').next().unwrap_or("").to_owned();
-        matches!(first.as_str(), "npm" | "pnpm" | "yarn" | "bun").then_some(first)
+        let words: Vec<&str> = without_assignments(&finding.command).split(' ').collect();
+        match words.as_slice() {
+            // Without this word, Bun runs a file, or tests, of its own.
+            ["bun", "run", ..] => Some("bun".to_owned()),
+            [name @ ("npm" | "pnpm" | "yarn"), ..] => Some((*name).to_owned()),
+            _ => None,
+        }
     };
     let own = package_manager(repository);
     let all = found.clone();
@@ -1226,7 +1231,7 @@ impl Workflow<'_> {
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What a check is called with, the lines above say; an install is that of one job.
                 let line = if line.split("&&").any(|part| is_install(part.trim())) {
-                    place.leg.put_in(&line)
+                    place.leg.put_in_install(&line)
                 } else {
                     line
                 };

@@ -52,6 +52,10 @@ const INSTALLS: [&str; 43] = [
 
 /// Tells whether a line of a job prepares it.
 pub(super) fn is_install(command: &str) -> bool {
+    // What was to be saved, a matrix says only for other jobs.
+    if is_empty_save(command) {
+        return false;
+    }
     let begins = |begin: &&str| {
         command.strip_prefix(begin.trim_end()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
@@ -89,6 +93,16 @@ pub(super) fn adds_source(line: &str) -> bool {
         && !is_statement
         && !is_manager
         && !line.chars().any(char::is_control)
+}
+
+/// Tells whether a line saves packages without naming one, `npm install --save-dev`.
+fn is_empty_save(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let begins = words.next() == Some("npm") && matches!(words.next(), Some("install" | "i"));
+    let options: Vec<&str> = words.collect();
+    begins
+        && options.iter().any(|word| matches!(*word, "--save-dev" | "--save" | "-D" | "-S"))
+        && options.iter().all(|word| word.starts_with('-'))
 }
 
 /// Programs that install packages of the system.
@@ -264,6 +278,7 @@ mod tests {
         ] {
             assert_eq!(is_same_install(one, other), is_same, "{one} and {other}");
         }
+        assert!(!is_install("npm install --save-dev") && is_install("npm install --save-dev mocha"));
         assert!(is_frozen("npm ci") && is_frozen("yarn --immutable") && !is_frozen("yarn"));
     }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::allowed_failures::MayFail;
+use super::install_lines::is_of_system;
 use super::lined_yaml;
 use super::matrix_condition::{Comparison, MatrixCondition};
 use super::when_jobs_run::{Matrix, OtherMachine, is_channel, is_linux, steps, version_parts};
@@ -16,10 +17,15 @@ pub(super) struct MatrixLeg {
     values: Row,
     /// Whether the file says all of the matrix: then what is not among the values is an empty text.
     is_whole: bool,
+    /// Whether the job runs on a release of Ubuntu that has other packages than the one of the workflow that `init` writes.
+    has_other_packages: bool,
 }
 
 /// The values of one job, by their keys; those within a mapping as `config.os`.
 type Row = Vec<(String, String)>;
+
+/// The runner of the workflow that `init` writes, by its names.
+const OWN_LABELS: [&str; 2] = ["ubuntu-24.04", "ubuntu-latest"];
 
 /// The most jobs of a matrix that are looked at.
 const MOST_ROWS: usize = 512;
@@ -44,10 +50,8 @@ impl MatrixLeg {
         let all = rows(node);
         let options = options_of_some(job, &all);
         let is_failing = |row: &Row| row.iter().any(|(key, value)| may_fail.holds_for(key, value));
-        let is_of_linux = |row: &Row| {
-            let label = Self { values: row.clone(), is_whole: true }.put_in(label);
-            OtherMachine::of_label(&label).is_none()
-        };
+        let is_of_linux =
+            |row: &Row| OtherMachine::of_label(&Self::of_row(row.clone()).put_in(label)).is_none();
         let are_supported = |row: &Row| row.iter().all(|(key, value)| is_supported(key, value));
         let is_plain = |row: &Row| !row.iter().any(|(key, value)| options.contains(key) && !value.is_empty());
         let mut left = all;
@@ -64,7 +68,22 @@ impl MatrixLeg {
         };
         // Of equal ones, the first.
         let best = left.iter().rev().max_by_key(|row| rank(row)).cloned();
-        best.map_or_else(Self::default, |values| Self { values, is_whole: true })
+        best.map_or_else(Self::default, |values| {
+            let leg = Self::of_row(values);
+            let label = leg.put_in(label);
+            let has_other_packages = label.starts_with("ubuntu-") && !OWN_LABELS.contains(&label.as_str());
+            Self { has_other_packages, ..leg }
+        })
+    }
+
+    fn of_row(values: Row) -> Self {
+        Self { values, is_whole: true, has_other_packages: false }
+    }
+
+    /// Puts the values into a line that installs something. Packages of the system with a version in their names, `clang-10`, are those
+    /// of one release of it.
+    pub(super) fn put_in_install(&self, line: &str) -> String {
+        if self.has_other_packages && is_of_system(line) { line.to_owned() } else { self.put_in(line) }
     }
 
     /// Returns the value of a key.
@@ -244,7 +263,7 @@ fn rank_of(value: &str) -> Rank {
     let is_moving = |value: &str| value.split(['-', '_', '.', '/']).any(is_channel);
     match version_parts(value) {
         // The runner of the workflow that `init` writes comes first, whatever it is called.
-        _ if matches!(value, "ubuntu-24.04" | "ubuntu-latest") => of_kind(4),
+        _ if OWN_LABELS.contains(&value) => of_kind(4),
         _ if is_linux(value) => {
             Rank { kind: 3, label: after_last(value, &['-']).to_owned(), ..Rank::default() }
         }
@@ -293,6 +312,13 @@ mod tests {
         ] {
             let found = leg(text).put_in("${{ matrix.ruby }} ${{ matrix.gemfile }}");
             assert_eq!(found, expected, "{text}");
+        }
+        let install = "sudo apt-get install ${{ matrix.pkgs }}";
+        for (label, expected) in
+            [("ubuntu-20.04", install), ("ubuntu-latest", "sudo apt-get install clang-10")]
+        {
+            let text = format!("runs-on: {label}\nstrategy: {{matrix: {{pkgs: [clang-10]}}}}");
+            assert_eq!(leg(&text).put_in_install(install), expected, "{label}");
         }
         let mapped = leg("strategy: {matrix: {on: [{os: a, py: '3.9'}, {os: b, py: '3.14'}]}}");
         assert_eq!(

@@ -66,6 +66,21 @@ fn a_tool_has_the_version_that_is_set_up() {
 }
 
 #[test]
+fn another_program_that_does_the_same_has_versions_of_its_own() {
+    let jobs = "  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: j178/prek-action@v3\n        with: {prek-version: 0.2.27}\n";
+    let workflow = workflow_of(jobs, &[(".pre-commit-config.yaml", "repos: []\n")]);
+    assert_has(&workflow, &["run: pipx install pre-commit\n"], &["0.2.27"]);
+}
+
+#[test]
+fn an_install_is_left_out_whose_packages_only_other_jobs_have() {
+    let jobs = "  test:\n    runs-on: ubuntu-20.04\n    strategy:\n      matrix:\n        cxx: [clang-10]\n    steps:\n      - run: sudo apt-get install -y ${{ matrix.cxx }}\n      - run: npm install --save-dev ${{ matrix.more }}\n      - run: npm install\n      - run: npm test\n";
+    let package = "{\"scripts\": {\"test\": \"x\"}, \"devDependencies\": {\"a\": \"1\"}}";
+    let workflow = workflow_of(jobs, &[("package.json", package)]);
+    assert_has(&workflow, &["run: npm install\n"], &["clang-10", "--save-dev"]);
+}
+
+#[test]
 fn of_lists_of_java_that_of_most_jobs_is_the_usual_one() {
     let job = |name: &str, versions: &str, task: &str| {
         format!(
@@ -165,10 +180,13 @@ const LAYOUTS: &[Layout] = &[
             ("package-lock.json", "{}"),
             (
                 ".github/workflows/ci.yml",
-                "on: push\njobs:\n  own:\n    runs-on: ubuntu-latest\n    steps:\n      - run: npm test\n  other:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pnpm install\n      - run: pnpm run test:ci\n",
+                "on: push\njobs:\n  own:\n    runs-on: ubuntu-latest\n    steps:\n      - run: npm test\n      - run: bun test\n  other:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pnpm install\n      - run: pnpm run test:ci\n",
             ),
         ],
-        &[("test", "npm test", "package.json:1 (test)", "")],
+        &[
+            ("test", "npm test", "package.json:1 (test)", ""),
+            ("test_bun", "bun test", ".github/workflows/ci.yml:7", ""),
+        ],
     ),
     (
         "hooks of pre-commit that no workflow calls, where one calls other checks",
