@@ -218,7 +218,7 @@ const LAYOUTS: &[Layout] = &[
         ],
         &[
             ("build", "npm run build", ".github/workflows/ci.yml:6", ""),
-            ("build_build_dts", "npm run build:dts", ".github/workflows/ci.yml:7", ""),
+            ("build_dts", "npm run build:dts", ".github/workflows/ci.yml:7", ""),
             ("test", "npm test", "package.json:1 (test)", ""),
         ],
     ),
