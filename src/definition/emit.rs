@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
     use crate::base::node::FileId;
-    use crate::definition::{load, yaml};
+    use crate::definition::{load, promises, yaml};
     use crate::machine::Machine;
     use crate::machine::compile::compile;
 
@@ -500,6 +500,8 @@ states:
 
     fn machine(tree: &Node) -> Option<Machine> {
         let mut problems = Diagnostics::default();
+        // As a file is read: an empty promise makes no machine.
+        promises::in_vain(tree, &mut problems);
         let decoded = Loop::decode(tree, &DocPath::root(), &mut problems)?;
         if problems.has_errors() { None } else { compile(&decoded).0 }
     }
