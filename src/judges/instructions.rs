@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::compared::is_compared;
 use super::judge_catalog::CATALOG;
+use super::known_values::{self, FROM_ROOT};
 use super::makefile::{self, Makefile};
-use super::own_folder::{self, FROM_ROOT};
 use super::tree::{Tree, extension};
 use crate::base::text::{after_last, first_line, head};
 use crate::shell::command::{SimpleCommand, commands};
@@ -285,7 +285,7 @@ impl Follow<'_> {
         if depth > DEEPEST || !self.seen.insert(place) {
             return;
         }
-        let text = &own_folder::with_known_values(text, directory);
+        let text = &known_values::with_known_values(text, directory);
         let mut directory = directory.to_owned();
         let all = commands(text);
         // The directories outside of subshells and substitutions, each with where these end.
@@ -347,7 +347,7 @@ impl Follow<'_> {
             }));
         }
         all.truncate(MOST_TURNS);
-        all.iter().map(|word| own_folder::with_variable(body, name, word)).collect()
+        all.iter().map(|word| known_values::with_variable(body, name, word)).collect()
     }
 
     /// Follows a file that an interpreter reads from its input.
@@ -583,7 +583,7 @@ impl Follow<'_> {
         // Without a first line that says otherwise, the shell reads a program itself.
         let is_named = !text.starts_with("#!") || is_shell_script(&text);
         if is_shell && is_named {
-            self.text(&own_folder::filled_in(&text, &path), directory, depth + 1);
+            self.text(&known_values::filled_in(&text, &path), directory, depth + 1);
         }
     }
 
