@@ -334,7 +334,7 @@ impl Engine<'_> {
         let before = self.pass.as_ref().and_then(|pass| pass.made_again.get(&check.name).copied());
         let before = before.unwrap_or_default();
         let is_made_again = is_own && self.is_made_again(&check.step, verdict, before);
-        let is_excused = is_own && self.excuses(&check.step, verdict);
+        let is_excused = is_own && self.excuse(&check.step, verdict).is_some();
         let Some(pass) = self.pass.as_mut() else { return };
         if is_made_again {
             pass.made_again.insert(check.name.clone(), before + 1);
@@ -392,11 +392,11 @@ impl Engine<'_> {
             Ok(put_back) => (put_back, None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        let result = match (cut, refused.is_empty()) {
+        let result = match (cut, refused.is_empty() && excused.is_empty()) {
             (Some(_), _) => PassResult::CutShort,
             (None, _) if failed.is_some() => PassResult::NotMade,
-            (None, true) if excused.is_empty() => PassResult::Confirmed,
-            (None, true | false) => PassResult::NotConfirmed,
+            (None, true) => PassResult::Confirmed,
+            (None, false) => PassResult::NotConfirmed,
         };
         self.record(
             Event::ClosingPassEnd(ClosingPassEnd {

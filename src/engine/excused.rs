@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Engine;
+use super::check_history::QuarantinedCheck;
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self, WayOut};
 use crate::machine::{Step, StepId};
@@ -24,10 +25,9 @@ impl Engine<'_> {
         verdict: Verdict,
         mut details: Map<String, Value>,
     ) -> Said {
-        let observes = step.observes(&verdict);
-        let is_failure = step.is_check && observes == Observes::Failing && routing::is_no(step, &verdict);
-        let quarantine = self.start.event.checks.quarantine(&step.name).filter(|_| is_failure);
-        let Some(quarantine) = quarantine else { return Said { verdict, observes, details } };
+        let Some(quarantine) = self.excuse(step, &verdict) else {
+            return Said { observes: step.observes(&verdict), verdict, details };
+        };
         let observes = Observes::Nothing;
         if self.made_again(step, id, &verdict).is_some() {
             return Said { verdict, observes, details };
@@ -49,11 +49,11 @@ impl Engine<'_> {
         routing::is_made_again(step, verdict, before, is_known)
     }
 
-    /// Tells whether people excuse that a check says this.
-    pub(super) fn excuses(&self, step: &Step, verdict: &Verdict) -> bool {
+    /// Returns the quarantine by which people excuse that a check says this.
+    pub(super) fn excuse(&self, step: &Step, verdict: &Verdict) -> Option<&QuarantinedCheck> {
         let is_failure =
             step.is_check && step.observes(verdict) == Observes::Failing && routing::is_no(step, verdict);
-        is_failure && self.start.event.checks.quarantine(&step.name).is_some()
+        self.start.event.checks.quarantine(&step.name).filter(|_| is_failure)
     }
 
     /// Tells whether this verdict is that of a check whose failure was excused.
