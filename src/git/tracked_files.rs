@@ -23,6 +23,11 @@ impl<'p> TrackedFile<'p> {
         self.content.split(|byte| *byte == b' ').next().unwrap_or(self.content)
     }
 
+    /// Tells whether it is a submodule.
+    pub(crate) fn is_submodule(&self) -> bool {
+        self.mode() == b"160000"
+    }
+
     /// Tells whether git looks at the file. It does not where it was told to assume that the file is unchanged, or that a
     /// sparse checkout leaves it out.
     pub(crate) fn is_seen(&self) -> bool {

@@ -34,9 +34,6 @@ const WORTH_THREADS: usize = 256;
 /// The most threads that read files.
 const MOST_THREADS: usize = 8;
 
-/// The mode of a submodule in an index.
-const SUBMODULE: &[u8] = b"160000";
-
 /// The files of a key with their contents.
 pub struct ReadFiles {
     /// The inputs that are there.
@@ -240,7 +237,7 @@ fn is_its_commit(git: &Git, directory: &Path, path: &str, inputs: &InputPatterns
             return Err(NoKey::UnseenInSubmodule { submodule: path.to_owned(), path: below });
         }
         let path = format!("{path}/{below}");
-        if file.mode() == SUBMODULE && is_checked_out(&there, &path)? {
+        if file.is_submodule() && is_checked_out(&there, &path)? {
             is_its_commit(&git.of(&there), &there, &path, inputs)?;
         }
     }
