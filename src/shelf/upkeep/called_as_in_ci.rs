@@ -18,12 +18,9 @@ pub(super) fn as_in_ci(repository: &Repository, contents: &CiContents, check: &F
 /// command: those on which all lines agree that call it. What a tool heeds that is called itself stands there already.
 fn steering(repository: &Repository, contents: &CiContents, check: &Finding) -> String {
     let calls_tasks = recognise_line(&check.command).is_some_and(|found| !found.tasks.is_empty());
-    let is_call = |line: &&CiCommand| {
-        line.directory == check.directory
-            && !line.has(Caveat::SecondChoice)
-            && words(&line.command) == words(&check.command)
-    };
-    let lines: Vec<&CiCommand> = contents.commands.iter().filter(is_call).collect();
+    let is_usual =
+        |line: &&CiCommand| !line.has(Caveat::SecondChoice) && is_call(&line.directory, &line.command, check);
+    let lines: Vec<&CiCommand> = contents.commands.iter().filter(is_usual).collect();
     let Some(first) = lines.first().filter(|_| calls_tasks) else { return String::new() };
     let value = |line: &CiCommand, name: &str| {
         let known = line.variables.iter().find(|(known, _)| known == name)?;
@@ -68,7 +65,7 @@ fn on_terminal_alone<'c>(
     }
     let scripts = scripts_of_task(repository, check);
     let calls = |directory: &str, command: &str| {
-        (directory == check.directory && words(command) == words(&check.command))
+        is_call(directory, command, check)
             || script_of(repository, directory, command).is_some_and(|script| scripts.contains(&script))
     };
     let is_plain = contents.commands.iter().any(|line| calls(&line.directory, &line.command));
@@ -78,9 +75,11 @@ fn on_terminal_alone<'c>(
 
 /// Tells whether only jobs call a check that have a service of which only they know all.
 pub(super) fn only_with_services(in_ci: &[CiCommand], check: &Finding) -> bool {
-    let is_call = |line: &&CiCommand| {
-        line.directory == check.directory && words(&line.command) == words(&check.command)
-    };
-    let mut calls = in_ci.iter().filter(is_call).peekable();
+    let mut calls = in_ci.iter().filter(|line| is_call(&line.directory, &line.command, check)).peekable();
     calls.peek().is_some() && calls.all(|line| line.has(Caveat::LacksService))
+}
+
+/// Tells whether a command that is called in a directory is a check.
+fn is_call(directory: &str, command: &str, check: &Finding) -> bool {
+    directory == check.directory && words(command) == words(&check.command)
 }

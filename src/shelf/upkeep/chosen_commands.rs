@@ -277,9 +277,6 @@ fn is_passed_over(
     let is_call = |words: &[&str]| *words == of_task || is_bare(words);
     let is_called = in_ci.iter().any(|line| is_call(&words(&line.command)));
     let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
-    if task.command.starts_with("pre-commit ") {
-        return false;
-    }
     match (&task.evidence.task, runner) {
         (None, _) => false,
         (Some(_), Some(runner)) => !ci::names(repository, runner),

@@ -444,10 +444,8 @@ impl SetUpPlace<'_> {
     fn is_set_up_by_others(&self, step: &SetUp, of_others: &[SetUp]) -> bool {
         let SetUp::Action { action, .. } = step else { return false };
         let name = |path: &str| after_last(up_to(path, &['@']), &['/']).to_owned();
-        let is_called =
-            |known: &CiAction| known.name == action.name && self.jobs.contains(known.job.as_str());
         let is_same = |other: &SetUp| matches!(other, SetUp::CopiedAction { uses, .. } if name(uses) == name(action.name));
-        of_others.iter().any(is_same) && !self.contents.actions.iter().any(is_called)
+        of_others.iter().any(is_same) && !self.calls_action(action.name)
     }
 
     /// Returns the jobs that alone make one of these checks. Others make what is made elsewhere as well, with an old toolchain for
@@ -999,9 +997,17 @@ impl SetUpPlace<'_> {
             };
             inputs.find(|(name, _)| is_meant(name)).map(|(_, value)| value.clone())
         };
-        let is_near = |action: &&CiAction| self.jobs.contains(action.job.as_str());
-        let near = self.contents.actions.iter().filter(is_near);
-        near.chain(&self.contents.actions).find_map(of_action)
+        self.near_actions().chain(&self.contents.actions).find_map(of_action)
+    }
+
+    /// Returns the actions of the jobs of these checks.
+    fn near_actions(&self) -> impl Iterator<Item = &CiAction> {
+        self.contents.actions.iter().filter(|action| self.jobs.contains(action.job.as_str()))
+    }
+
+    /// Returns those by which they call one action.
+    fn calls_of(&self, name: &str) -> impl Iterator<Item = &CiAction> {
+        self.near_actions().filter(move |action| action.name == name)
     }
 
     /// Returns what installs the program that a command begins with.
@@ -1044,9 +1050,8 @@ impl SetUpPlace<'_> {
     /// make the checks, or else of any. Of several versions it is the newest.
     fn of_ci(&self, action: &str, input: &str) -> Option<String> {
         let is_meant = |known: &&CiAction| known.name == action;
-        let is_near = |known: &&CiAction| is_meant(known) && self.jobs.contains(known.job.as_str());
         let any = || self.contents.actions.iter().filter(is_meant);
-        let near = || self.contents.actions.iter().filter(is_near);
+        let near = || self.calls_of(action);
         newest_of(near().flat_map(CiAction::inputs), input)
             // What a variable of a job says, it says for what that does.
             .or_else(|| newest_of(near().flat_map(|known| &known.of_variables), input))
@@ -1055,14 +1060,12 @@ impl SetUpPlace<'_> {
 
     /// Returns the value that the jobs of the checks give an input of an action, as [`of_ci`](Self::of_ci) does.
     fn of_near_ci(&self, action: &str, input: &str) -> Option<String> {
-        let is_near = |known: &&CiAction| known.name == action && self.jobs.contains(known.job.as_str());
-        newest_of(self.contents.actions.iter().filter(is_near).flat_map(CiAction::inputs), input)
+        newest_of(self.calls_of(action).flat_map(CiAction::inputs), input)
     }
 
     /// Tells whether a job of these checks calls an action.
     fn calls_action(&self, name: &str) -> bool {
-        let is_near = |action: &CiAction| action.name == name && self.jobs.contains(action.job.as_str());
-        self.contents.actions.iter().any(is_near)
+        self.calls_of(name).next().is_some()
     }
 
     /// Returns the version that the repository's own workflows give an action whose newest release is the default: beside a channel
@@ -1087,8 +1090,7 @@ impl SetUpPlace<'_> {
 
     /// Returns the first list of versions that a job of these checks gives an action, a line each; nothing where none gives more than one.
     fn list_of_ci(&self, action: &str, input: &str) -> Option<String> {
-        let is_near = |known: &&CiAction| known.name == action && self.jobs.contains(known.job.as_str());
-        let values = self.contents.actions.iter().filter(is_near).flat_map(|known| &known.with);
+        let values = self.calls_of(action).flat_map(|known| &known.with);
         let lists = values
             .filter(|(key, _)| key == input)
             .map(|(_, value)| lines_of_value(value).collect::<Vec<_>>());
@@ -1383,15 +1385,13 @@ fn java(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 /// Returns all versions of Java that the jobs of the checks list, a line each; nothing where none lists more than one. Builds may ask
 /// for each of them, and the action makes the last one the default: that of most jobs.
 fn versions_of_java(place: &SetUpPlace<'_>) -> Option<String> {
-    let is_near = |known: &&CiAction| known.name == JAVA.name && place.jobs.contains(known.job.as_str());
     let of_action = |known: &CiAction| {
         let mut inputs = known.with.iter().chain(&known.of_variables).chain(&known.of_matrix);
         let (_, value) = inputs.find(|(key, _)| key == "java-version")?;
         let lines: Vec<String> = lines_of_value(value).map(str::to_owned).collect();
         (!lines.is_empty()).then_some(lines)
     };
-    let lists: Vec<Vec<String>> =
-        place.contents.actions.iter().filter(is_near).filter_map(of_action).collect();
+    let lists: Vec<Vec<String>> = place.calls_of(JAVA.name).filter_map(of_action).collect();
     if lists.iter().all(|list| list.len() < 2) {
         return None;
     }
