@@ -1,29 +1,6 @@
 //! What `init` takes from the lines by which workflows call a check: what stands around them, and what they cannot do without.
 
-use super::init::project;
-use crate::common::Project;
-
-/// A project with these files, and a workflow with these jobs.
-fn with_jobs(jobs: &str, files: &[(&str, &str)]) -> Project {
-    let ci = format!("on: push\njobs:\n{jobs}");
-    project(&[&[(".github/workflows/ci.yml", ci.as_str())], files].concat())
-}
-
-/// Writes the loop and the workflow of such a project, and returns both.
-fn written(jobs: &str, files: &[(&str, &str)]) -> (String, String) {
-    let project = with_jobs(jobs, files);
-    project.run(&["init", "--ci", "github"]).code(0);
-    (project.read(".loops/tidy.yaml"), project.read(".github/workflows/ll-loop.yml"))
-}
-
-fn assert_has(text: &str, parts: &[&str], others: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part} in\n{text}");
-    }
-    for other in others {
-        assert!(!text.contains(other), "{other} in\n{text}");
-    }
-}
+use super::init::{assert_has, written};
 
 const HOOKS: &str = "repos:\n  - repo: https://github.com/pre-commit/pre-commit-hooks\n    hooks:\n      - id: trailing-whitespace\n";
 

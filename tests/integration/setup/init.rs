@@ -511,6 +511,29 @@ fn what_a_repository_uses_becomes_its_loop() {
     assert_layouts(LAYOUTS);
 }
 
+/// Lets `init` write the loop and the workflow of a repository with these files, one of which is a workflow with these jobs; returns both.
+pub(super) fn written(jobs: &str, files: &[(&str, &str)]) -> (String, String) {
+    let ci = format!("on: push\njobs:\n{jobs}");
+    let project = project(&[&[(".github/workflows/ci.yml", ci.as_str())], files].concat());
+    project.run(&["init", "--ci", "github"]).code(0);
+    (project.read(".loops/tidy.yaml"), project.read(".github/workflows/ll-loop.yml"))
+}
+
+/// Does the same, and returns the workflow alone.
+pub(super) fn workflow_of(jobs: &str, files: &[(&str, &str)]) -> String {
+    written(jobs, files).1
+}
+
+#[track_caller]
+pub(super) fn assert_has(text: &str, parts: &[&str], others: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    for other in others {
+        assert!(!text.contains(other), "{other} in\n{text}");
+    }
+}
+
 /// Lets `init` find the checks of each layout, and writes them to a loop that is right.
 pub(super) fn assert_layouts(layouts: &[Layout]) {
     for (name, files, expected) in layouts {

@@ -1,24 +1,6 @@
 //! How `ll-loop init` takes the place of one job of a matrix: with its versions, its variables and its installs.
 
-use super::init::{Layout, assert_layouts, project};
-
-/// Lets `init` write the workflow of a repository with these jobs, and returns it.
-fn workflow_of(jobs: &str, files: &[(&str, &str)]) -> String {
-    let ci = format!("on: push\njobs:\n{jobs}");
-    let project = project(&[&[(".github/workflows/ci.yml", ci.as_str())], files].concat());
-    project.run(&["init", "--ci", "github"]).code(0);
-    project.read(".github/workflows/ll-loop.yml")
-}
-
-#[track_caller]
-fn assert_has(workflow: &str, parts: &[&str], others: &[&str]) {
-    for part in parts {
-        assert!(workflow.contains(part), "{part} in\n{workflow}");
-    }
-    for other in others {
-        assert!(!workflow.contains(other), "{other} in\n{workflow}");
-    }
-}
+use super::init::{Layout, assert_has, assert_layouts, project, workflow_of};
 
 #[test]
 fn versions_variables_and_installs_are_of_one_job() {

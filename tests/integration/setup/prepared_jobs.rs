@@ -1,23 +1,6 @@
 //! How the workflow that `ll-loop init` writes makes its job ready: as those are that make the same checks.
 
-use super::init::project;
-
-/// Writes a workflow for these files, one of which is a workflow with these jobs, and returns it.
-fn workflow_of(jobs: &str, files: &[(&str, &str)]) -> String {
-    let ci = format!("on: push\njobs:\n{jobs}");
-    let project = project(&[&[(".github/workflows/ci.yml", ci.as_str())], files].concat());
-    project.run(&["init", "--ci", "github"]).code(0);
-    project.read(".github/workflows/ll-loop.yml")
-}
-
-fn assert_has(workflow: &str, parts: &[&str], others: &[&str]) {
-    for part in parts {
-        assert!(workflow.contains(part), "{part} in\n{workflow}");
-    }
-    for other in others {
-        assert!(!workflow.contains(other), "{other} in\n{workflow}");
-    }
-}
+use super::init::{assert_has, workflow_of};
 
 #[test]
 fn a_tool_of_go_is_not_bound_to_the_go_of_the_project_and_has_the_version_that_ci_names() {
