@@ -12,8 +12,8 @@ use super::cassette_faults::{NotKept, WireMiss};
 use super::dollars::Dollars;
 use super::ledger::{Admission, Hold, Ledger, Shortage, WireCaps};
 use super::meter::{Charge, Reading, charge};
+use super::model_service::{ServiceApi, ServiceKey};
 use super::prices::PriceList;
-use super::service::{ServiceApi, ServiceKey};
 use super::wire_report::{ServiceFailure, WireReport};
 use crate::policy::Policy;
 

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::dollars::Dollars;
+use super::model_service::Endpoint;
 use super::prices::{CacheUse, MOST_READ, MOST_WRITTEN, ModelPrice, PriceList};
-use super::service::Endpoint;
 
 /// What a request asks for, as far as its price depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::broker::conversation::testing::AsItIs;
-    use crate::broker::service::ServiceApi;
+    use crate::broker::model_service::ServiceApi;
 
     fn cassette(directory: &TempDir, use_of_it: CassetteUse) -> Arc<WireCassette> {
         let redactor = Redactor::new(["sk-a-secret-of-the-tests"]);

@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::service::ServiceApi;
+use super::model_service::ServiceApi;
 use crate::base::text::hex;
 
 /// Makes texts independent of when and where they were written.

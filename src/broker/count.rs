@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::service::Endpoint;
+use super::model_service::Endpoint;
 
 /// A request for a count.
 #[derive(Clone, Debug, PartialEq)]

@@ -24,7 +24,7 @@ use super::cassette::{WireAnswer, WireCassette};
 use super::conversation::WireRequest;
 use super::count::CountRequest;
 use super::meter::Meter;
-use super::service::{Endpoint, ServiceApi, UNREACHED, tokens};
+use super::model_service::{Endpoint, ServiceApi, UNREACHED, tokens};
 use super::upstream::{Passage, Upstream};
 use super::wire_report::WireReport;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::service::{KeyHeader, ServiceApi, ServiceKey};
+use super::model_service::{KeyHeader, ServiceApi, ServiceKey};
 use super::{Broker, CallTerms, Dollars, GivenPrice, PriceList, Upstream, WireCaps, WireReport};
 use crate::base::text::first_line;
 use crate::forge::github::http::Transport;

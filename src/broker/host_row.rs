@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 
-use super::service::{KeyHeader, ServiceApi, ServiceKey};
+use super::model_service::{KeyHeader, ServiceApi, ServiceKey};
 use crate::base::lookup::Lookup;
 use crate::base::text::listed;
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::fault_tests::{ended, terms};
-use super::service::{KeyHeader, ServiceKey};
+use super::model_service::{KeyHeader, ServiceKey};
 use super::{Broker, CallTerms, Upstream};
 use crate::forge::github::http::Transport;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::asked::{PricedRequest, WorstCase};
 use super::dollars::Dollars;
-use super::service::Endpoint;
+use super::model_service::Endpoint;
 use super::tokens::TokenCounts;
 
 /// The longest document and the longest line of a stream that are read.

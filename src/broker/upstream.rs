@@ -17,7 +17,7 @@ use super::conversation::WireRequest;
 use super::count::CountRequest;
 use super::host_row::is_loopback;
 use super::meter::Meter;
-use super::service::{Endpoint, answer_headers, request_headers, without_key};
+use super::model_service::{Endpoint, answer_headers, request_headers, without_key};
 use super::wire_report::ServiceFailure;
 use crate::forge::github::client::{Body, Client, LostAnswer};
 use crate::forge::github::http::Transport;

@@ -8,7 +8,7 @@ use super::Engine;
 use super::event::{ActionKind, Event, Handoff, HandoffReason};
 use super::question::{AnswerKind, AskedAbout, Awaiting, OpenQuestion, People};
 use super::request::{ApprovalRequest, Reply};
-use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
+use super::waiting::{Decision, MissingEvidence, TurnEvidence, WorkRequest};
 use crate::base::name::StateName;
 use crate::base::sum::Sum;
 use crate::base::template::RenderError;
@@ -27,7 +27,7 @@ impl Engine<'_> {
         &self,
         approval: &ApprovalAction,
         state: &StateName,
-        evidence: &Evidence,
+        evidence: &TurnEvidence,
     ) -> Result<Decision, RenderError> {
         let question = self.run.question();
         let is_answered = question.is_some_and(|question| question.answer.is_some());

@@ -5,7 +5,7 @@ use super::bounds::Overflow;
 use super::event::{ActionComplete, Event, Handoff};
 use super::outcome::Outcome;
 use super::run::{Deciding, Phase};
-use super::waiting::{Decision, Evidence};
+use super::waiting::{Decision, TurnEvidence};
 use crate::base::composed::Composed;
 use crate::base::name::StateName;
 use crate::base::template::{RenderError, Room, Template};
@@ -15,7 +15,7 @@ use crate::machine::{Step, StepId, Target};
 
 impl Engine<'_> {
     /// Makes the decision that is due, with what the world gave to the judgement that is going on.
-    pub(super) fn decide(&self, deciding: Deciding, evidence: &Evidence) -> Decision {
+    pub(super) fn decide(&self, deciding: Deciding, evidence: &TurnEvidence) -> Decision {
         // One event at a time: the warning moves the fold, and the decision that was due is made
         // after it.
         if let Some(warning) = self.due_warning() {

@@ -6,7 +6,7 @@ use super::event::{Event, HandoffReason, LoopComplete, RouteReason};
 use super::outcome::{Asker, Outcome, TerminatedBy};
 use super::question::GivenAnswer;
 use super::run::Ending;
-use super::waiting::{Decision, Evidence};
+use super::waiting::{Decision, TurnEvidence};
 use super::{Engine, budget};
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
@@ -39,7 +39,7 @@ impl Engine<'_> {
                 return Err(Explanation::new(why));
             }
         }
-        self.begin(action, name, &Evidence::default()).map_err(Explanation::from)
+        self.begin(action, name, &TurnEvidence::default()).map_err(Explanation::from)
     }
 
     /// A closing action changes nothing, but its failure is said. One that was stopped because the run is to end is

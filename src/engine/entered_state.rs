@@ -13,7 +13,7 @@ use super::request::{
     SurveyRequest, ToolRequest,
 };
 use super::run::{Deciding, Ending, Phase};
-use super::waiting::{Decision, Evidence, MissingEvidence, WorkRequest};
+use super::waiting::{Decision, MissingEvidence, TurnEvidence, WorkRequest};
 use super::{Engine, action_variables, bounds, budget};
 use crate::base::composed::Composed;
 use crate::base::name::StateName;
@@ -48,7 +48,7 @@ impl From<RenderError> for Unmade {
 }
 
 impl Engine<'_> {
-    pub(super) fn act(&self, id: StepId, evidence: &Evidence) -> Decision {
+    pub(super) fn act(&self, id: StepId, evidence: &TurnEvidence) -> Decision {
         let step = self.machine.step(id);
         if self.is_without_model(step) {
             return Decision::Happens(self.without_model(step));
@@ -151,7 +151,7 @@ impl Engine<'_> {
         &self,
         action: &Action,
         state: &StateName,
-        evidence: &Evidence,
+        evidence: &TurnEvidence,
     ) -> Result<Decision, Unmade> {
         let text = || self.render(action.text());
         match action {

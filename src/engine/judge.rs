@@ -11,7 +11,7 @@ use super::outcome::{Outcome, TerminatedBy};
 use super::request::{AskRequest, QueryRequest, SurveyRequest};
 use super::run::Ending;
 use super::signals::{self, PrintedSignal};
-use super::waiting::{Evidence, MissingEvidence};
+use super::waiting::{MissingEvidence, TurnEvidence};
 use super::{Engine, bounds};
 use crate::base::name::StateName;
 use crate::base::template::{RenderError, Room, Scope};
@@ -43,7 +43,12 @@ pub(super) const MOST_SAID: usize = 2000;
 
 impl Engine<'_> {
     /// Returns what the judgement of a step still needs from the world.
-    pub(super) fn lacking(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<MissingEvidence> {
+    pub(super) fn lacking(
+        &self,
+        step: &Step,
+        id: StepId,
+        evidence: &TurnEvidence,
+    ) -> Needed<MissingEvidence> {
         let has_evaluator = step.evaluate.is_some()
             && matches!(step.routes, Routes::ByVerdict { .. })
             && self.run.seen().and_then(unjudged_verdict).is_none();
@@ -72,7 +77,7 @@ impl Engine<'_> {
     }
 
     /// Returns the query that has to be answered before a step can be judged, or what comes in its place.
-    fn query(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<QueryRequest> {
+    fn query(&self, step: &Step, id: StepId, evidence: &TurnEvidence) -> Needed<QueryRequest> {
         let evaluate = step.evaluate.as_ref().filter(|_| evidence.queried.is_none());
         let scope = self.scope();
         let judging = || self.judging(id, &scope, None, evidence);
@@ -89,7 +94,7 @@ impl Engine<'_> {
     }
 
     /// Returns the scope whose survey is missing before a step can be judged.
-    fn look(&self, step: &Step, evidence: &Evidence) -> Needed<Vec<String>> {
+    fn look(&self, step: &Step, evidence: &TurnEvidence) -> Needed<Vec<String>> {
         let scopes = self
             .scopes(step)
             .map_err(|error| Box::new(error_in(&step.name, "evaluate", &error.to_string())))?;
@@ -106,7 +111,7 @@ impl Engine<'_> {
     }
 
     /// Returns the question for a model that is due before a step can be judged, or what comes in its place.
-    fn ask(&self, step: &Step, id: StepId, evidence: &Evidence) -> Needed<AskRequest> {
+    fn ask(&self, step: &Step, id: StepId, evidence: &TurnEvidence) -> Needed<AskRequest> {
         let asking = step.evaluate.as_ref().filter(|evaluate| evaluate.asks() && evidence.answer.is_none());
         let Some(evaluate) = asking else { return Ok(None) };
         let name = &step.name;
@@ -148,7 +153,7 @@ impl Engine<'_> {
         id: StepId,
         scope: &'e dyn Scope,
         survey: Option<&'e Surveyed>,
-        evidence: &'e Evidence,
+        evidence: &'e TurnEvidence,
     ) -> Judging<'e> {
         let form = self.machine.step(id).action.as_ref().and_then(Action::form);
         Judging {
@@ -180,7 +185,7 @@ impl Engine<'_> {
     }
 
     /// Returns the working tree as an event keeps it, when the loop looks for stalls.
-    fn tree(&self, evidence: &Evidence) -> Option<TreeState> {
+    fn tree(&self, evidence: &TurnEvidence) -> Option<TreeState> {
         self.machine.stall?;
         Some(match evidence.survey(&[])? {
             Ok(survey) => TreeState::Seen(survey.clone()),
@@ -188,7 +193,7 @@ impl Engine<'_> {
         })
     }
 
-    pub(super) fn judge(&self, id: StepId, evidence: &Evidence) -> Event {
+    pub(super) fn judge(&self, id: StepId, evidence: &TurnEvidence) -> Event {
         let step = self.machine.step(id);
         if let Some(sub) = self.run.sub_loop() {
             let mut details = Map::new();
@@ -242,7 +247,7 @@ impl Engine<'_> {
     }
 
     /// Returns what the action of a step decided itself, if it is one that does.
-    fn decided(&self, step: &Step, evidence: &Evidence) -> Option<Event> {
+    fn decided(&self, step: &Step, evidence: &TurnEvidence) -> Option<Event> {
         let seen = self.run.seen()?;
         let (r#type, verdict) = step.action.as_ref()?.decided(seen)?;
         let reason = one_line(seen.stderr.as_str(), REASON);
@@ -253,7 +258,7 @@ impl Engine<'_> {
     }
 
     /// An action that was stopped because the run is to end ends the run.
-    pub(super) fn ended_around(&self, step: &Step, evidence: &Evidence) -> Option<Event> {
+    pub(super) fn ended_around(&self, step: &Step, evidence: &TurnEvidence) -> Option<Event> {
         if let Some(sub) = self.run.sub_loop() {
             let own = self.interrupted(&step.name).or_else(|| self.out_of_time(&step.name));
             // The sub-loop was ended by the same request or the same limit.
@@ -326,7 +331,11 @@ impl Engine<'_> {
 
     /// Returns the signal that the action of a step printed, if the loop obeys it, or what has to be known to tell. A
     /// sub-loop obeys its own. A hand-off without a word is one where something was written down for the next session.
-    pub(super) fn signal(&self, step: &Step, evidence: &Evidence) -> Option<Result<Event, MissingEvidence>> {
+    pub(super) fn signal(
+        &self,
+        step: &Step,
+        evidence: &TurnEvidence,
+    ) -> Option<Result<Event, MissingEvidence>> {
         // A signal in a sub-loop's output was for that sub-loop.
         let seen = self.run.seen().filter(|_| self.run.sub_loop().is_none())?;
         let obeyed = &self.machine.signals;

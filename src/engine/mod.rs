@@ -70,7 +70,7 @@ use run::placed::Placement;
 use run::{Pending, Phase, Run};
 use state_result::StateResult;
 use verification::{FinalTree, Grounding};
-use waiting::{Decision, Evidence, LookFor, MissingEvidence, PassWork, Waiting, WorkRequest};
+use waiting::{Decision, LookFor, MissingEvidence, PassWork, TurnEvidence, Waiting, WorkRequest};
 
 /// How many events follow from one fact at most, and from the facts that time passes all the others.
 const TURN: usize = 1000;
@@ -297,7 +297,7 @@ impl<'m> Engine<'m> {
             | Waiting::Closing(_)
             | Waiting::Nothing(_)) => waiting,
             Waiting::Backoff(_) | Waiting::Looking(LookFor::Verdict(_) | LookFor::Check(_)) => {
-                self.settle(Evidence::default(), &mut events)
+                self.settle(TurnEvidence::default(), &mut events)
             }
             Waiting::Judging(_, _, evidence) | Waiting::Turn(evidence) => self.settle(evidence, &mut events),
         };
@@ -320,8 +320,8 @@ impl<'m> Engine<'m> {
 
     /// Takes an input into the run, and returns what the judgement that is going on has to go by. This is the one place
     /// that knows which input answers what, and refuses every other one.
-    fn take(&mut self, input: Input, events: &mut Vec<Event>) -> Result<Evidence, UnexpectedInput> {
-        let mut evidence = Evidence::default();
+    fn take(&mut self, input: Input, events: &mut Vec<Event>) -> Result<TurnEvidence, UnexpectedInput> {
+        let mut evidence = TurnEvidence::default();
         match (std::mem::take(&mut self.waiting), input) {
             (Waiting::Start, Input::Begin) => {
                 self.record(Event::LoopStart(self.start.event.clone()), events);
@@ -402,23 +402,23 @@ impl<'m> Engine<'m> {
                 evidence.surveys.push((request.scope, surveyed));
             }
             (Waiting::Judging(_, MissingEvidence::AskedAbout, before), Input::AskedAbout(about)) => {
-                evidence = Evidence { about: Some(about), ..before };
+                evidence = TurnEvidence { about: Some(about), ..before };
             }
             (Waiting::Judging(_, MissingEvidence::File(_), before), Input::FileRead(read)) => {
-                evidence = Evidence { file: Some(read), ..before };
+                evidence = TurnEvidence { file: Some(read), ..before };
             }
             (Waiting::Judging(_, MissingEvidence::Continuation, before), Input::Continuation(written)) => {
-                evidence = Evidence { is_continued: Some(written.is_some()), ..before };
+                evidence = TurnEvidence { is_continued: Some(written.is_some()), ..before };
             }
             (Waiting::Judging(_, MissingEvidence::Query(_), before), Input::Queried(queried)) => {
-                evidence = Evidence { queried: Some(queried), ..before };
+                evidence = TurnEvidence { queried: Some(queried), ..before };
             }
             (Waiting::Judging(id, MissingEvidence::Answer(_), before), Input::Answered(answer)) => {
                 let state = self.machine.step(id).name.clone();
                 // The cost is an event of its own, so that it counts even if the run is killed
                 // before the judgement.
                 let (usage, error) = (answer.usage.clone(), answer.reply.as_ref().err().cloned());
-                evidence = Evidence { answer: Some(answer), ..before };
+                evidence = TurnEvidence { answer: Some(answer), ..before };
                 self.record(Event::Judge { state, usage, error: error.map(Into::into) }, events);
             }
             (Waiting::Turn(before), Input::Yielded) => evidence = before,
@@ -477,7 +477,7 @@ impl<'m> Engine<'m> {
     /// Makes the decisions that need nothing from the world, and returns what the run waits for then. States without
     /// work could go round for ever: after [`TURN`] events the world may look at the time, and at whether somebody wants
     /// the run to end.
-    fn settle(&mut self, mut evidence: Evidence, events: &mut Vec<Event>) -> Waiting {
+    fn settle(&mut self, mut evidence: TurnEvidence, events: &mut Vec<Event>) -> Waiting {
         if let Some(waiting) = self.pass_work() {
             return waiting;
         }
@@ -520,7 +520,7 @@ impl<'m> Engine<'m> {
                     };
                     // What was gathered is about the visit before.
                     if matches!(event, Event::StateEnter { .. }) {
-                        evidence = Evidence::default();
+                        evidence = TurnEvidence::default();
                     }
                     if let Event::LoopComplete(end) = event {
                         if let Some(waiting) = self.end_with(end, events) {

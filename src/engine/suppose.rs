@@ -11,7 +11,7 @@ use super::outcome::{Outcome, TerminatedBy};
 use super::past::Past;
 use super::run::{Deciding, METRICS, Pending, Phase};
 use super::sub_loop_result::sub_loop_verdict;
-use super::waiting::{Decision, Evidence};
+use super::waiting::{Decision, TurnEvidence};
 use super::{Engine, Start, TURN};
 use crate::base::name::StateName;
 use crate::base::time::Timestamp;
@@ -279,7 +279,7 @@ fn course(past: Past, machine: &Machine, id: StepId) -> Course {
             Phase::Deciding(Deciding::Act(id)) if depends_on_world(machine.step(id)) => break,
             // The action of a terminal decides nothing.
             Phase::Deciding(Deciding::Arrive { to: Target::End(id), .. }) => engine.finish(id),
-            Phase::Deciding(deciding) => match engine.decide(deciding, &Evidence::default()) {
+            Phase::Deciding(deciding) => match engine.decide(deciding, &TurnEvidence::default()) {
                 Decision::Happens(event) => event,
                 Decision::Begins(..) | Decision::Lacks(..) => break,
             },

@@ -29,9 +29,9 @@ pub(super) enum Waiting {
     /// The end of a wait.
     Backoff(Duration),
     /// What the judgement of a state lacks.
-    Judging(StepId, MissingEvidence, Evidence),
+    Judging(StepId, MissingEvidence, TurnEvidence),
     /// That the world looks at the time and at requests to end: there was much to decide.
-    Turn(Evidence),
+    Turn(TurnEvidence),
     /// A look at the tree on which a verdict fell, or a sub-loop ended.
     Looking(LookFor),
     /// A comparison of the tree on which it ends.
@@ -96,7 +96,7 @@ pub(super) enum MissingEvidence {
 
 /// What the world has given to the judgement of a state.
 #[derive(Default)]
-pub(super) struct Evidence {
+pub(super) struct TurnEvidence {
     /// Looks at the working tree, by their scopes.
     pub(super) surveys: Vec<(Vec<String>, Surveyed)>,
     /// What a question for a person is about.
@@ -121,7 +121,7 @@ pub(super) enum Decision {
     Lacks(StepId, MissingEvidence),
 }
 
-impl Evidence {
+impl TurnEvidence {
     /// Returns the look at the working tree with this scope, if there was one.
     pub(super) fn survey(&self, scope: &[String]) -> Option<&Surveyed> {
         self.surveys.iter().find(|(of, _)| of == scope).map(|(_, surveyed)| surveyed)
@@ -163,6 +163,6 @@ impl Waiting {
 impl Default for Waiting {
     /// What is waited for while a fact is worked in.
     fn default() -> Self {
-        Self::Turn(Evidence::default())
+        Self::Turn(TurnEvidence::default())
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::claim::Claim;
+use super::claimed_statement::Claim;
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::context::Session;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde_json::Value;
 
-use super::claim::LooseStatement;
+use super::claimed_statement::LooseStatement;
 use crate::base::text::first_line;
 use crate::bundle::EXTENSION;
 use crate::context::error::Error;

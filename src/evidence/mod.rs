@@ -3,7 +3,7 @@
 //! [`verify`] finds the bundle of a verdict and makes of it anew what is claimed, for nothing that came with it is believed.
 //! [`claim`], [`verdict_policy`] and [`policy_check`] decide, and [`signature_tools`] reads what `gh` and `cosign` say; these know no file and no process.
 
-pub(crate) mod claim;
+pub(crate) mod claimed_statement;
 mod expected_commit;
 mod gathered;
 pub(crate) mod policy_check;

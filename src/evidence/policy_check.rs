@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::claim::{Claim, Signature};
+use super::claimed_statement::{Claim, VerifiedSignature};
 use super::verdict_policy::{AcceptedJudges, RequiredSigner, VerdictPolicy};
 use crate::base::object::ObjectId;
 use crate::base::text::plural;
@@ -184,8 +184,8 @@ fn age(most: Duration, details: &VerdictDetails, now: Timestamp) -> Option<Strin
     (age > most).then(|| format!("it is {} old, and may be {}", human(age), human(most)))
 }
 
-fn signed_by(signer: &RequiredSigner, signatures: &[Signature]) -> Option<String> {
-    let is_it = |signature: &Signature| {
+fn signed_by(signer: &RequiredSigner, signatures: &[VerifiedSignature]) -> Option<String> {
+    let is_it = |signature: &VerifiedSignature| {
         signature.workflow == signer.workflow
             && signer.git_ref.as_ref().is_none_or(|wanted| *wanted == signature.r#ref)
     };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::claim::{Claim, LooseStatement, Signature};
+use super::claimed_statement::{Claim, LooseStatement, VerifiedSignature};
 use super::signature_tools::{cosign_arguments, gh_arguments, read_gh};
 use super::verdict_policy::RequiredSigner;
 use crate::base::explanation::Explanation;
@@ -50,7 +50,7 @@ impl SignatureSearch<'_> {
         claim: &Claim,
         bundle: &Path,
         session: &Session<'_>,
-    ) -> Result<Vec<Signature>, Explanation> {
+    ) -> Result<Vec<VerifiedSignature>, Explanation> {
         if !self.is_asked {
             return Err(Explanation::new("nobody asked for signatures"));
         }
@@ -77,7 +77,7 @@ impl SignatureSearch<'_> {
         claim: &Claim,
         bundle: &str,
         session: &Session<'_>,
-    ) -> Result<Vec<Signature>, Explanation> {
+    ) -> Result<Vec<VerifiedSignature>, Explanation> {
         let repository = self.repository.ok_or_else(|| {
             Explanation::new(
                 "no repository is known whose workflows may have signed: give `--repo OWNER/NAME`",
@@ -109,7 +109,7 @@ impl SignatureSearch<'_> {
         claim: &Claim,
         bundle: &str,
         session: &Session<'_>,
-    ) -> Result<Vec<Signature>, Explanation> {
+    ) -> Result<Vec<VerifiedSignature>, Explanation> {
         let signer = self.signer.and_then(|signer| Some((signer, signer.git_ref.as_deref()?)));
         let (signer, git_ref) = signer.ok_or_else(|| {
             Explanation::new(
@@ -135,7 +135,7 @@ impl SignatureSearch<'_> {
             match checked {
                 Ok(_) => {
                     let (workflow, r#ref) = (signer.workflow.clone(), git_ref.to_owned());
-                    return Ok(vec![Signature {
+                    return Ok(vec![VerifiedSignature {
                         by: "cosign",
                         workflow,
                         r#ref,

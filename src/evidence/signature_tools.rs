@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::claim::{Claim, LooseStatement, Signature};
+use super::claimed_statement::{Claim, LooseStatement, VerifiedSignature};
 use crate::base::explanation::Explanation;
 use crate::statement::verdict_details::PREDICATE_TYPE;
 
@@ -90,7 +90,11 @@ struct GhCertificate {
 ///
 /// # Errors
 /// Why none of it counts.
-pub(crate) fn read_gh(printed: &str, claim: &Claim, repository: &str) -> Result<Vec<Signature>, Explanation> {
+pub(crate) fn read_gh(
+    printed: &str,
+    claim: &Claim,
+    repository: &str,
+) -> Result<Vec<VerifiedSignature>, Explanation> {
     let answers: Vec<GhAnswer> = serde_json::from_str(printed)
         .map_err(|error| Explanation::new(format!("what `gh` answered cannot be read: {error}")))?;
     let mut why = Explanation::new("`gh` knows no attestation of it");
@@ -104,7 +108,11 @@ pub(crate) fn read_gh(printed: &str, claim: &Claim, repository: &str) -> Result<
     if found.is_empty() { Err(why) } else { Ok(found) }
 }
 
-fn gh_signature(result: &GhResult, claim: &Claim, repository: &str) -> Result<Signature, Explanation> {
+fn gh_signature(
+    result: &GhResult,
+    claim: &Claim,
+    repository: &str,
+) -> Result<VerifiedSignature, Explanation> {
     let certificate = &result.signature.certificate;
     // `gh` has compared the digest of the bundle and the type of what was said; that may still say anything.
     if let Some(departure) = result.statement.departs_from(claim) {
@@ -126,7 +134,7 @@ fn gh_signature(result: &GhResult, claim: &Claim, repository: &str) -> Result<Si
         .strip_prefix(SERVER)
         .and_then(|rest| rest.rsplit_once('@'))
         .ok_or_else(|| Explanation::new("the workflow that signed it is not named"))?;
-    Ok(Signature {
+    Ok(VerifiedSignature {
         by: "gh",
         workflow: workflow.to_owned(),
         r#ref: git_ref.to_owned(),

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::claim::Claim;
+use super::claimed_statement::Claim;
 use super::gathered::GatheredEvidence;
 use super::policy_check::{PolicyQuestion, Violation};
 use super::signature_search::SignatureSearch;

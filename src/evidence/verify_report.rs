@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::claim::{Claim, Signature};
+use super::claimed_statement::{Claim, VerifiedSignature};
 use super::verdict_check::Verified;
 use crate::base::text::one_line;
 
@@ -53,7 +53,7 @@ fn of_claim(out: &mut String, claim: &Claim) {
     }
 }
 
-fn signed(signature: &Signature) -> String {
+fn signed(signature: &VerifiedSignature) -> String {
     let of = signature.repository.as_ref().map_or_else(String::new, |name| format!(", for {name}"));
     let run = signature.run.as_ref().map_or_else(String::new, |run| format!(", in {run}"));
     format!("by {}@{} ({}){of}{run}", signature.workflow, signature.r#ref, signature.by)

@@ -3,8 +3,8 @@
 use http::Uri;
 
 use super::github::api::Api;
+use super::github::github_server::{Flavour, is_of_github};
 use super::github::repository::RepositoryName;
-use super::github::server::{Flavour, is_of_github};
 use crate::base::lookup::Lookup;
 use crate::forge::github::workflow_job::WorkflowJob;
 

@@ -8,8 +8,8 @@ use super::forge_trait::{ForgeError, ForgeErrorKind, NewPull, Pull, PullState, P
 use super::git_remote::GitRemote;
 use super::github::api::{Api, ApiError};
 use super::github::gitea::{is_conflict, without_draft};
+use super::github::github_server::GithubServer;
 use super::github::http::{Token, Transport};
-use super::github::server::GithubServer;
 use super::names::BranchName;
 use crate::base::explanation::Explanation;
 use crate::base::lookup::Lookup;

@@ -82,7 +82,7 @@ pub struct Walk {
     seen: usize,
     /// The environment in which git looks at the directory that the walk has come to.
     env: BTreeMap<String, String>,
-    step: WalkStep,
+    step: FilterWalk,
     is_about_trust: bool,
     found: Filters,
     /// What [`tracked_files::call`] asks for, of the repository that the walk began in.
@@ -91,7 +91,7 @@ pub struct Walk {
 
 /// What a walk has come to.
 #[derive(Debug)]
-enum WalkStep {
+enum FilterWalk {
     /// The next directory.
     Next,
     /// The configuration of a directory.
@@ -122,7 +122,7 @@ impl Walk {
     pub fn new(directory: &Path, env: BTreeMap<String, String>) -> Self {
         let open = VecDeque::from([directory.to_owned()]);
         let found = Filters { holds_modes: filesystem::holds_modes(directory), ..Filters::default() };
-        Self { open, seen: 0, env, step: WalkStep::Next, is_about_trust: false, found, tracked: None }
+        Self { open, seen: 0, env, step: FilterWalk::Next, is_about_trust: false, found, tracked: None }
     }
 
     /// Asks only which directories the system trusts, for calls that read no files.
@@ -133,10 +133,10 @@ impl Walk {
     /// Returns the call that comes next, whose answer [`Walk::answer`] wants. No directory is entered in which git would
     /// wait for somebody.
     pub fn question(&mut self) -> Result<Option<WalkQuestion>, GitError> {
-        if matches!(self.step, WalkStep::Next) {
+        if matches!(self.step, FilterWalk::Next) {
             self.step = match self.enter()? {
-                Some(directory) if !self.knows_trust() => WalkStep::Configuration(directory),
-                Some(_) | None => WalkStep::Over,
+                Some(directory) if !self.knows_trust() => FilterWalk::Configuration(directory),
+                Some(_) | None => FilterWalk::Over,
             };
         }
         let ask = |directory: &PathBuf, env, call, filters| {
@@ -144,19 +144,19 @@ impl Walk {
         };
         let env = self.env.clone();
         Ok(match &self.step {
-            WalkStep::Configuration(directory) => {
+            FilterWalk::Configuration(directory) => {
                 let call = Call::new("config").with(&["--list", "-z", "--show-scope"]);
                 // Only the scope tells what the system says from what a repository says about
                 // itself.
                 ask(directory, with_system(env), call, Filters::default())
             }
             // Of the whole repository, wherever in it the walk begins.
-            WalkStep::Inside(directory) => ask(directory, env, tracked_files::call(), self.trusted()),
-            WalkStep::Top(directory, _) => {
+            FilterWalk::Inside(directory) => ask(directory, env, tracked_files::call(), self.trusted()),
+            FilterWalk::Top(directory, _) => {
                 let call = Call::new("rev-parse").with(&["--show-toplevel"]);
                 ask(directory, env, call, self.trusted())
             }
-            WalkStep::Next | WalkStep::Over => None,
+            FilterWalk::Next | FilterWalk::Over => None,
         })
     }
 
@@ -176,21 +176,21 @@ impl Walk {
 
     /// Takes what git printed.
     pub fn answer(&mut self, printed: Result<Vec<u8>, GitError>) -> Result<(), GitError> {
-        self.step = match std::mem::replace(&mut self.step, WalkStep::Over) {
-            WalkStep::Configuration(_) if self.is_about_trust => {
+        self.step = match std::mem::replace(&mut self.step, FilterWalk::Over) {
+            FilterWalk::Configuration(_) if self.is_about_trust => {
                 // The system comes first, and a filter that cannot be turned off matters to other calls.
                 let _filter = self.configured(&printed?);
                 self.know_trust();
-                WalkStep::Over
+                FilterWalk::Over
             }
-            WalkStep::Configuration(directory) => {
+            FilterWalk::Configuration(directory) => {
                 self.configured(&printed?)?;
                 if self.seen == 1 {
                     self.know_trust();
                 }
-                WalkStep::Inside(directory)
+                FilterWalk::Inside(directory)
             }
-            WalkStep::Inside(directory) => {
+            FilterWalk::Inside(directory) => {
                 // Where there is no repository, there is none inside; what is wrong with one is said by the call itself.
                 // But a list that was broken off may lack a repository whose filters the call would start.
                 let listed = match printed {
@@ -202,16 +202,16 @@ impl Walk {
                     self.tracked.clone_from(&listed);
                 }
                 match listed {
-                    Some(listed) if gitlinks(&listed).next().is_some() => WalkStep::Top(directory, listed),
+                    Some(listed) if gitlinks(&listed).next().is_some() => FilterWalk::Top(directory, listed),
                     Some(_) | None => self.left(),
                 }
             }
-            WalkStep::Top(_, listed) => {
+            FilterWalk::Top(_, listed) => {
                 let top = printed?;
                 self.listed(Path::new(OsStr::from_bytes(top.strip_suffix(b"\n").unwrap_or(&top))), &listed);
                 self.left()
             }
-            step @ (WalkStep::Next | WalkStep::Over) => step,
+            step @ (FilterWalk::Next | FilterWalk::Over) => step,
         };
         Ok(())
     }
@@ -246,10 +246,10 @@ impl Walk {
 
     /// Goes on to the repositories inside. Git itself looks at one by the index that it has there, and by its name, so
     /// that nobody asks whom it belongs to.
-    fn left(&mut self) -> WalkStep {
+    fn left(&mut self) -> FilterWalk {
         self.env = without_repository(std::mem::take(&mut self.env));
         self.env.insert("GIT_DIR".to_owned(), ".git".to_owned());
-        WalkStep::Next
+        FilterWalk::Next
     }
 
     /// Takes the configuration of a directory.

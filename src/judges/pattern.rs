@@ -18,13 +18,13 @@ use crate::base::path::DocPath;
 #[serde(try_from = "String")]
 pub struct PathPattern {
     source: String,
-    shape: Shape,
+    shape: PatternShape,
 }
 
 /// What a pattern asks of a path. Nearly all that are written ask for a name, and hundreds of them are known: a regular expression
 /// for each would take longer to make than most runs take to look at what changed.
 #[derive(Clone)]
-enum Shape {
+enum PatternShape {
     /// These parts follow each other in the path: `tests`, `**/.cargo/config`.
     Anywhere(String),
     /// The path begins with these parts: `/scripts/check.sh`.
@@ -70,15 +70,15 @@ impl PathPattern {
         if plain.split('/').any(|part| part == "..") {
             return Err(PatternError::Outside);
         }
-        let shape = match Shape::plain(plain, is_anchored) {
+        let shape = match PatternShape::plain(plain, is_anchored) {
             Some(shape) => shape,
-            None => Shape::Globs(globs(plain, is_anchored, trimmed.ends_with('/'))?),
+            None => PatternShape::Globs(globs(plain, is_anchored, trimmed.ends_with('/'))?),
         };
         Ok(Self { source: source.to_owned(), shape })
     }
 }
 
-impl Shape {
+impl PatternShape {
     /// Reads a pattern that is compared without a regular expression.
     fn plain(pattern: &str, is_anchored: bool) -> Option<Self> {
         let (parts, is_anchored) =
@@ -176,11 +176,13 @@ impl PathSet {
         for pattern in patterns {
             let plain = &mut set.plain[usize::from(pattern.is_folder())];
             match &pattern.shape {
-                Shape::Anywhere(parts) if parts.contains('/') => plain.sequences.push(format!("/{parts}/")),
-                Shape::Anywhere(name) => drop(plain.names.insert(name.clone())),
-                Shape::FromRoot(parts) => plain.from_root.push(format!("/{parts}/")),
-                Shape::Name { start, end } => plain.open_names.push((start.clone(), end.clone())),
-                Shape::Globs(globs) => {
+                PatternShape::Anywhere(parts) if parts.contains('/') => {
+                    plain.sequences.push(format!("/{parts}/"))
+                }
+                PatternShape::Anywhere(name) => drop(plain.names.insert(name.clone())),
+                PatternShape::FromRoot(parts) => plain.from_root.push(format!("/{parts}/")),
+                PatternShape::Name { start, end } => plain.open_names.push((start.clone(), end.clone())),
+                PatternShape::Globs(globs) => {
                     for glob in globs {
                         builder.add(glob.clone());
                     }
@@ -274,7 +276,10 @@ mod tests {
         for pattern in
             ["tests/", "tests", "/check.sh", "**/.cargo/config", "*_test.go", ".eslintrc*", "*.snap"]
         {
-            assert!(!matches!(PathPattern::parse(pattern).unwrap().shape, Shape::Globs(_)), "{pattern}");
+            assert!(
+                !matches!(PathPattern::parse(pattern).unwrap().shape, PatternShape::Globs(_)),
+                "{pattern}"
+            );
         }
     }
 

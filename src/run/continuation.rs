@@ -13,19 +13,19 @@ const MOST: u64 = 256 * 1024;
 
 /// What stood there at some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct FoundContinuation {
     text: Option<String>,
     at: Option<FileTime>,
 }
 
 /// Looks at what stands there.
-pub(super) fn look(root: &Path) -> Written {
+pub(super) fn look(root: &Path) -> FoundContinuation {
     let at = root.join(FILE).symlink_metadata().ok().map(|metadata| FileTime::of(&metadata));
-    Written { text: read(root), at }
+    FoundContinuation { text: read(root), at }
 }
 
 /// Returns the text, if it was written since: one that was there before is that of an earlier session.
-pub(super) fn written_since(before: Option<&Written>, root: &Path) -> Option<String> {
+pub(super) fn written_since(before: Option<&FoundContinuation>, root: &Path) -> Option<String> {
     let now = look(root);
     now.text.clone().filter(|_| before != Some(&now))
 }

@@ -85,7 +85,7 @@ pub(super) fn by_name(untracked: &[u8], top: &Path) -> BTreeSet<String> {
     if read::text(&place(top, EXCLUDE), LONGEST).is_ok_and(|text| lists_something(&text)) {
         found.insert(EXCLUDE.to_owned());
     }
-    let mut left = Left { entries: MOST, compiled: MOST_COMPILED };
+    let mut left = Allowance { entries: MOST, compiled: MOST_COMPILED };
     for path in untracked.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !is_own(path)) {
         match path.strip_suffix(b"/") {
             Some(folder) => look_into(Path::new(OsStr::from_bytes(folder)), top, &mut left, &mut found),
@@ -128,13 +128,13 @@ fn lower(number: u64) -> u32 {
 }
 
 /// How much may still be looked at. It is for all folders together, so that a hostile tree cannot multiply it.
-struct Left {
+struct Allowance {
     entries: usize,
     compiled: usize,
 }
 
 /// Looks into a folder that git does not track, as far as it may be looked.
-fn look_into(folder: &Path, top: &Path, left: &mut Left, found: &mut BTreeSet<String>) {
+fn look_into(folder: &Path, top: &Path, left: &mut Allowance, found: &mut BTreeSet<String>) {
     let mut open = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::area::Area;
 use super::brokerage::Brokerage;
 use super::checkpoint::Checkpoints;
-use super::continuation::Written;
+use super::continuation::FoundContinuation;
 use super::helper::Helper;
 use super::host_patience::Patience;
 use super::leftovers::Leftovers;
@@ -81,7 +81,7 @@ pub struct World {
     /// When it did what its judges are asked with.
     pub moments: RunMoments,
     /// What was written down for the next session before the last action.
-    pub written: Option<Written>,
+    pub written: Option<FoundContinuation>,
     /// What was said already of what surprises people.
     pub surprises: Surprises,
     /// What keeps actions in.

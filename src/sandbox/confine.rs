@@ -199,7 +199,7 @@ impl Confinement {
         let masks = if is_shared { Masks::default() } else { protected::absent(&root) };
         let exclude = if is_shared { None } else { exclude(&root, &masks, own.path())? };
         let mut env: BTreeMap<String, String> = action.env.into_iter().collect();
-        let reach = Reach::of(wish, &action.argv, &env);
+        let reach = SandboxReach::of(wish, &action.argv, &env);
         let hidden = self.hidden(&mut env, &root, wish)?;
         reach.tell(&mut env);
         let (tmp, home) = if is_shared {
@@ -307,7 +307,7 @@ impl Confinement {
     /// Says how the engine is started.
     fn call(
         &self,
-        (mode, reach): (SandboxMode, &Reach),
+        (mode, reach): (SandboxMode, &SandboxReach),
         facts: &PlanFacts,
         cwd: &str,
     ) -> io::Result<EngineCall> {
@@ -534,12 +534,12 @@ fn exclude(root: &Path, masks: &Masks, own: &Path) -> io::Result<Option<(String,
 }
 
 /// What an action reaches.
-struct Reach {
+struct SandboxReach {
     net: SandboxNet,
     ports: BTreeSet<u16>,
 }
 
-impl Reach {
+impl SandboxReach {
     /// A prompt always reaches its model, unless the loop says that it reaches nothing.
     fn of(wish: &Wish<'_>, argv: &[String], env: &BTreeMap<String, String>) -> Self {
         let mut ports: BTreeSet<u16> = wish.rules.forward.iter().copied().collect();

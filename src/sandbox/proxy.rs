@@ -29,7 +29,7 @@ pub(super) struct Proxy {
 }
 
 /// Why a connection is not made.
-enum Refusal {
+enum ProxyRefusal {
     /// The loop does not name the host.
     Host(String),
     /// It has no address that may be reached.
@@ -70,17 +70,17 @@ impl Proxy {
             Ok(ended) => ended,
             Err(refusal) => {
                 let (status, why) = match refusal {
-                    Refusal::Host(host) => {
+                    ProxyRefusal::Host(host) => {
                         self.count(&host, false);
                         ("403 Forbidden", format!("`{host}` is not among the hosts of `net` in the loop"))
                     }
-                    Refusal::Address(host) => {
+                    ProxyRefusal::Address(host) => {
                         self.count(&host, false);
                         ("403 Forbidden", format!("`{host}` has no public address"))
                     }
                     // Not counted as denied: the loop names the host, so a line of `net` would not help.
-                    Refusal::Away(host) => ("502 Bad Gateway", format!("`{host}` does not answer")),
-                    Refusal::Form(why) => ("403 Forbidden", why.to_string()),
+                    ProxyRefusal::Away(host) => ("502 Bad Gateway", format!("`{host}` does not answer")),
+                    ProxyRefusal::Form(why) => ("403 Forbidden", why.to_string()),
                 };
                 let body = format!("ll-loop: {why}\n");
                 let answer = format!(
@@ -97,8 +97,8 @@ impl Proxy {
         head: &[u8],
         early: Vec<u8>,
         client: &mut UnixStream,
-    ) -> Result<io::Result<()>, Refusal> {
-        match asked(head).map_err(Refusal::Form)? {
+    ) -> Result<io::Result<()>, ProxyRefusal> {
+        match asked(head).map_err(ProxyRefusal::Form)? {
             Asked::Plain { host, port, head } => {
                 let mut server = self.connect(&host, port)?;
                 // An answer may take as long as it likes: a model thinks for minutes before its first word.
@@ -154,11 +154,11 @@ impl Proxy {
     }
 
     /// Resolves a name once, and connects to what was found.
-    fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
+    fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ProxyRefusal> {
         if !self.hosts.iter().any(|pattern| pattern.allows(host, port)) {
-            return Err(Refusal::Host(host.to_owned()));
+            return Err(ProxyRefusal::Host(host.to_owned()));
         }
-        let away = || Refusal::Away(host.to_owned());
+        let away = || ProxyRefusal::Away(host.to_owned());
         // Looked up once: a second answer could lead elsewhere than the one that was looked at.
         let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| away())?.collect();
         let public: Vec<&SocketAddr> = addresses
@@ -166,7 +166,7 @@ impl Proxy {
             .filter(|address| is_public(address.ip()) || is_named_loopback(host, address.ip()))
             .collect();
         if public.is_empty() {
-            return Err(Refusal::Address(host.to_owned()));
+            return Err(ProxyRefusal::Address(host.to_owned()));
         }
         let mut servers =
             public.into_iter().filter_map(|address| TcpStream::connect_timeout(address, PATIENCE).ok());

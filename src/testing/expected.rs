@@ -115,7 +115,7 @@ pub fn compare(
     place: &DocPath,
     snapshots: &mut dyn Snapshots,
 ) -> Vec<Mismatch> {
-    let mut comparison = Comparison { run, case, place, snapshots, found: Vec::new() };
+    let mut comparison = CaseComparison { run, case, place, snapshots, found: Vec::new() };
     comparison.end(expected);
     comparison.way(expected);
     comparison.texts(expected);
@@ -123,7 +123,7 @@ pub fn compare(
     comparison.found
 }
 
-struct Comparison<'c> {
+struct CaseComparison<'c> {
     run: SeenRun<'c>,
     case: &'c str,
     place: &'c DocPath,
@@ -131,7 +131,7 @@ struct Comparison<'c> {
     found: Vec<Mismatch>,
 }
 
-impl Comparison<'_> {
+impl CaseComparison<'_> {
     #[expect(clippy::needless_pass_by_value, reason = "texts are made for it")]
     fn differs(&mut self, keys: &[&str], what: &str, expected: impl ToString, actual: impl ToString) {
         let place = keys.iter().fold(self.place.clone(), |place, key| place.key(*key));

@@ -9,7 +9,7 @@ use super::target::ReportTarget;
 use crate::base::time::human;
 use crate::ci::reported::{FinalReport, Reporter, Unreported};
 use crate::forge::github::api::ApiError;
-use crate::forge::github::server::GithubServer;
+use crate::forge::github::github_server::GithubServer;
 
 /// One way in which a run is reported.
 pub(super) trait Channel: Send {

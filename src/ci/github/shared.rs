@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use super::target::ReportTarget;
 use crate::base::text::{head, one_line};
 use crate::forge::github::api::ApiError;
-use crate::forge::github::server::Flavour;
+use crate::forge::github::github_server::Flavour;
 
 /// How often a report is made again because another run reported meanwhile.
 pub(super) const MOST: usize = 5;

@@ -14,7 +14,7 @@ use crate::base::text::up_to;
 /// What must hold of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Proof {
+pub(super) enum MatchProof {
     /// It does not look like an example.
     #[default]
     Plausible,
@@ -57,7 +57,7 @@ const KEY_WINDOW: usize = 4096;
 /// The most bytes that are decoded to look inside.
 const MOST_DECODED: usize = 64 << 10;
 
-impl Proof {
+impl MatchProof {
     /// Returns what shows it, which may be more than the match; nothing if it does not hold.
     pub(super) fn holds(self, bytes: &[u8], captures: &Captures<'_>) -> Option<Range<usize>> {
         let whole = captures.get(0)?;

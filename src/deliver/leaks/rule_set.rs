@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::match_proof::{Proof, is_mixed, is_plausible};
+use super::match_proof::{MatchProof, is_mixed, is_plausible};
 
 /// All rules.
 pub(super) static RULES: LazyLock<RuleSet> =
@@ -29,7 +29,7 @@ pub(super) struct LeakRule {
     keywords: Vec<String>,
     pattern: String,
     #[serde(default)]
-    pub(super) proof: Proof,
+    pub(super) proof: MatchProof,
     beside: Option<String>,
     within: Option<usize>,
     #[serde(default)]

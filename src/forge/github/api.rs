@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::client::{Client, LostAnswer};
+use super::github_server::GithubServer;
 use super::http::{Again, Failed, RetryPolicy, Token, Transport, is_trouble, read, send, tries};
-use super::server::GithubServer;
 use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
 use crate::base::text::{one_line, percent_encoded};

@@ -469,8 +469,8 @@ mod tests {
     use wiremock::{Mock, ResponseTemplate};
 
     use super::super::fake::{FakeService, Fault, Style};
+    use super::super::github_server::GithubServer;
     use super::super::http::Transport;
-    use super::super::server::GithubServer;
     use super::super::testing::{Pauses, TestServer};
     use super::*;
 

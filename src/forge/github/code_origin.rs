@@ -4,8 +4,8 @@
 use serde::Deserialize;
 
 use super::api::{Api, ApiError};
+use super::github_server::Flavour;
 use super::repository::RepositoryName;
-use super::server::Flavour;
 use super::workflow_run::{HeadRepository, Id, WorkflowRun};
 use crate::people::ruling::PullFacts;
 

@@ -15,9 +15,9 @@ use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
 use super::api::{Api, ApiError};
+use super::github_server::{GithubServer, is_of_github};
 use super::http::Transport;
 use super::repository::RepositoryName;
-use super::server::{GithubServer, is_of_github};
 use super::workflow_event::is_sha;
 use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;

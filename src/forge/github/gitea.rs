@@ -299,8 +299,8 @@ mod tests {
     use wiremock::matchers::{method, path, query_param};
     use wiremock::{Mock, ResponseTemplate};
 
+    use super::super::github_server::GithubServer;
     use super::super::http::Transport;
-    use super::super::server::GithubServer;
     use super::super::testing::{Pauses, TestServer};
     use super::*;
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::api::{Api, ApiAnswer, ApiCall, ApiError, RetrySafety, limit, limited};
+use super::github_server::GithubServer;
 use super::http::{Again, Failed};
-use super::server::GithubServer;
 use crate::base::text::one_line;
 
 /// A query or a mutation, with the name that messages call it by.

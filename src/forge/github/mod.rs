@@ -14,6 +14,7 @@ pub mod environment_reviews;
 #[cfg(test)]
 mod fake;
 pub mod gitea;
+pub mod github_server;
 pub(in crate::forge) mod graphql;
 pub mod http;
 pub mod other_run;
@@ -23,7 +24,6 @@ pub mod pull_list;
 pub mod repository;
 pub mod results;
 pub mod review;
-pub mod server;
 pub mod takeover;
 pub mod team_members;
 #[cfg(test)]

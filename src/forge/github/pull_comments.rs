@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, ApiError};
+use super::github_server::Flavour;
 use super::graphql::Document;
 use super::repository::RepositoryName;
-use super::server::Flavour;
 use crate::base::time::Timestamp;
 use crate::people::command_starts::PossibleCommand;
 

@@ -46,8 +46,8 @@ struct PullReply {
     number: u64,
     html_url: String,
     state: String,
-    head: PullSide,
-    base: PullSide,
+    head: PullBranch,
+    base: PullBranch,
     merged_at: Option<String>,
     #[serde(default)]
     draft: bool,
@@ -57,7 +57,7 @@ struct PullReply {
 }
 
 #[derive(Deserialize)]
-struct PullSide {
+struct PullBranch {
     r#ref: BranchName,
     sha: ObjectId,
     repo: Option<NamedRepository>,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::api::{Api, ApiError};
-use super::server::Flavour;
+use super::github_server::Flavour;
 use crate::base::text::percent_encoded;
 use crate::people::ruling::Account;
 

@@ -127,7 +127,7 @@ impl ServiceApi {
 
     /// Returns an error as the service itself would say it.
     pub fn error(self, status: StatusCode, message: &str) -> Value {
-        let kind = Kind::of(status);
+        let kind = StatusKind::of(status);
         match self {
             Self::Anthropic => {
                 json!({"type": "error", "error": {"type": kind.anthropic, "message": message}})
@@ -147,13 +147,13 @@ impl ServiceApi {
 pub const UNREACHED: StatusCode = StatusCode::FAILED_DEPENDENCY;
 
 /// How services call what is wrong.
-struct Kind {
+struct StatusKind {
     anthropic: &'static str,
     openai: &'static str,
     gemini: &'static str,
 }
 
-impl Kind {
+impl StatusKind {
     fn of(status: StatusCode) -> Self {
         let kind = |anthropic, openai, gemini| Self { anthropic, openai, gemini };
         match status {

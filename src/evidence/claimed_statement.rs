@@ -20,7 +20,7 @@ pub(crate) struct Claim {
     /// The digest of the bundle.
     pub(crate) bundle: Sum,
     /// Who signed the same.
-    pub(crate) signatures: Vec<Signature>,
+    pub(crate) signatures: Vec<VerifiedSignature>,
     /// Why there is no signature, or none of the wanted kind.
     pub(crate) unsigned: Option<String>,
     /// What speaks against it, whatever the policy.
@@ -29,7 +29,7 @@ pub(crate) struct Claim {
 
 /// A signature that a tool has checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Signature {
+pub(crate) struct VerifiedSignature {
     /// The tool.
     pub(crate) by: &'static str,
     /// The workflow that signed: `OWNER/NAME/.github/workflows/FILE.yml`.
