@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::misread::count;
+use super::misread::{Misread, count};
 use crate::base::sandbox::SandboxMode;
 use crate::base::time::parse_duration;
 use crate::ci::chain::ChainLink;
@@ -151,16 +151,16 @@ impl LockFlags {
 }
 
 /// Reads what locks the scope for other machines.
-pub(super) fn lock(text: &str) -> Result<LockedBy, String> {
+pub(super) fn lock(text: &str) -> Result<LockedBy, Misread> {
     match text.split_once('=') {
         None if text == "git" => Ok(LockedBy::Git(None)),
         Some(("git", remote)) if !remote.is_empty() => Ok(LockedBy::Git(Some(remote.to_owned()))),
-        Some(_) | None => Err("write `git` or `git=REMOTE`".to_owned()),
+        Some(_) | None => Err(Misread("write `git` or `git=REMOTE`")),
     }
 }
 
 /// Reads where results of earlier runs are kept.
-pub(super) fn reuse_store(text: &str) -> Result<ReuseStoreAt, String> {
+pub(super) fn reuse_store(text: &str) -> Result<ReuseStoreAt, Misread> {
     let LockedBy::Git(remote) = lock(text)?;
     Ok(ReuseStoreAt::Refs { remote })
 }
@@ -314,33 +314,31 @@ pub(super) struct LlmFlags {
 }
 
 /// Reads the name of a commit.
-pub(super) fn sha(text: &str) -> Result<String, String> {
+pub(super) fn sha(text: &str) -> Result<String, Misread> {
     let text = text.trim();
-    is_sha(text)
-        .then(|| text.to_ascii_lowercase())
-        .ok_or_else(|| "write the full name of a commit".to_owned())
+    is_sha(text).then(|| text.to_ascii_lowercase()).ok_or(Misread("write the full name of a commit"))
 }
 
 /// Reads an address that something is posted to.
-pub(super) fn address(text: &str) -> Result<String, String> {
+pub(super) fn address(text: &str) -> Result<String, Misread> {
     let text = text.trim();
-    is_address(text).then(|| text.to_owned()).ok_or_else(|| "write an address, https://…".to_owned())
+    is_address(text).then(|| text.to_owned()).ok_or(Misread("write an address, https://…"))
 }
 
 /// Reads an amount of money.
-pub(super) fn positive(text: &str) -> Result<f64, String> {
+pub(super) fn positive(text: &str) -> Result<f64, Misread> {
     match text.trim_start_matches('$').parse::<f64>() {
         // `inf` is a number for the parser, and would be no cap.
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err("write an amount of more than zero, such as 2.50".to_owned()),
+        _ => Err(Misread("write an amount of more than zero, such as 2.50")),
     }
 }
 
-pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+pub(super) fn pair(text: &str) -> Result<(String, String), Misread> {
     match text.split_once('=') {
         // The value is kept as it is: its blanks and further `=` belong to it.
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
-        _ => Err("write KEY=VALUE".to_owned()),
+        _ => Err(Misread("write KEY=VALUE")),
     }
 }
 

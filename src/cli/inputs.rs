@@ -127,7 +127,7 @@ fn lock(env: &Environment) -> Result<Option<LockedBy>, Error> {
     let Some(text) = input(env, "lock") else { return Ok(None) };
     flags::lock(text.trim())
         .map(Some)
-        .map_err(|help| Error::refused(format!("the input `lock` is `{text}`")).with_hint(help))
+        .map_err(|help| Error::refused(format!("the input `lock` is `{text}`")).with_hint(help.to_string()))
 }
 
 /// Reads an input that is an amount.
@@ -204,8 +204,9 @@ pub(super) fn commit(env: &Environment, args: &mut CommitFlags) -> Result<(), Er
         (args.status, args.no_status) = (status, !status);
     }
     if let Some(sha) = input(env, "sha") {
-        let sha = flags::sha(&sha)
-            .map_err(|help| Error::refused(format!("the input `sha` is `{sha}`")).with_hint(help))?;
+        let sha = flags::sha(&sha).map_err(|help| {
+            Error::refused(format!("the input `sha` is `{sha}`")).with_hint(help.to_string())
+        })?;
         args.sha = Some(sha);
     }
     Ok(())

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::base::time::millis;
 use crate::ci::github::commands::WorkflowCommands;
+use crate::cli::misread::Misread;
 use crate::cli::output::Output;
 use crate::context::Session;
 use crate::context::error::Error;
@@ -101,16 +102,14 @@ pub(in crate::cli) enum ResultsFormat {
     Lcov,
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+fn percent(text: &str) -> Result<f64, Misread> {
     let number = text.trim_end_matches('%').trim().parse::<f64>().ok();
-    number
-        .filter(|number| (0.0..=100.0).contains(number))
-        .ok_or_else(|| "write a number from 0 to 100".to_owned())
+    number.filter(|number| (0.0..=100.0).contains(number)).ok_or(Misread("write a number from 0 to 100"))
 }
 
-fn shard(text: &str) -> Result<(usize, usize), String> {
+fn shard(text: &str) -> Result<(usize, usize), Misread> {
     let parts = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
-    parts.filter(|(part, of)| (1..=*of).contains(part)).ok_or_else(|| "write `K/N`, such as `2/4`".to_owned())
+    parts.filter(|(part, of)| (1..=*of).contains(part)).ok_or(Misread("write `K/N`, such as `2/4`"))
 }
 
 pub(in crate::cli) fn test(args: &TestArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
