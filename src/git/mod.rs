@@ -6,6 +6,7 @@ pub mod call;
 pub mod error;
 pub mod filters;
 pub(crate) mod in_run;
+pub(crate) mod object_names;
 pub(crate) mod own_index;
 pub(crate) mod raw_diff;
 pub(crate) mod ref_calls;

@@ -20,6 +20,7 @@ use crate::files::file_time::FileTime;
 use crate::files::read::MIB;
 use crate::git::blobs::PrintedObject;
 use crate::git::call::Call;
+use crate::git::object_names::{ListedEntry, is_named, listed};
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
 use crate::judges::bytecode::is_bytecode;
@@ -59,20 +60,10 @@ impl GitTree {
     }
 
     fn listed(&self) -> Option<ListedFiles> {
-        let list = Call::new("ls-tree").with(&["-r", "-z", "--full-tree"]).id(&self.tree);
-        let printed = self.git.bytes(&list, &[]).ok()?;
-        let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-        lines
-            .map(|line| {
-                // `100644 blob ID<tab>PATH`
-                let tab = line.iter().position(|byte| *byte == b'\t')?;
-                let head = std::str::from_utf8(&line[..tab]).ok()?;
-                let mut words = head.split(' ');
-                let (mode, _kind, id) = (words.next()?, words.next()?, words.next()?);
-                let path = gitpath::to_text(&line[tab + 1..]);
-                Some((path, (FileMode::parse(mode)?, ObjectId::parse(id).ok()?)))
-            })
-            .collect()
+        let file = |entry: &ListedEntry<'_>| {
+            Some((gitpath::to_text(entry.path), (FileMode::parse(entry.mode)?, entry.id.clone())))
+        };
+        Some(listed(&self.git, &self.tree, file)?.into_iter().collect())
     }
 
     fn entry(&self, path: &str) -> Result<Option<(FileMode, ObjectId)>, ()> {
@@ -108,11 +99,15 @@ impl GitTree {
             return;
         };
         let mut rest = printed.as_slice();
-        for (path, (mode, _)) in short {
+        for (path, (mode, id)) in short {
             // An answer that is cut short leaves the rest to be read when it is asked for.
             let Some(object) = PrintedObject::first(rest) else { return };
-            let file = FileAt { mode, bytes: object.content.to_vec(), is_ignored: false };
-            self.read.borrow_mut().insert(path.clone(), At::File(file));
+            let at = if is_named(&id, "blob", object.content) {
+                At::File(FileAt { mode, bytes: object.content.to_vec(), is_ignored: false })
+            } else {
+                At::Unreadable
+            };
+            self.read.borrow_mut().insert(path.clone(), at);
             rest = object.rest;
         }
     }
@@ -124,12 +119,13 @@ impl GitTree {
             Err(()) => return At::Unreadable,
         };
         let bytes = match mode {
-            FileMode::Repository => Ok(id.as_str().as_bytes().to_vec()),
+            FileMode::Repository => Some(id.as_str().as_bytes().to_vec()),
             FileMode::File | FileMode::Executable | FileMode::Link if self.is_too_long(&id) => {
-                Ok([&[NO_TEXT][..], id.as_str().as_bytes()].concat())
+                Some([&[NO_TEXT][..], id.as_str().as_bytes()].concat())
             }
             FileMode::File | FileMode::Executable | FileMode::Link => {
-                self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[])
+                let bytes = self.git.bytes(&Call::new("cat-file").with(&["blob"]).id(&id), &[]);
+                bytes.ok().filter(|bytes| is_named(&id, "blob", bytes))
             }
         };
         bytes.map_or(At::Unreadable, |bytes| At::File(FileAt { mode, bytes, is_ignored: false }))
