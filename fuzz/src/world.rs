@@ -11,7 +11,7 @@ use ll_loop::internals::engine::changes::{Changes, SeenTree};
 use ll_loop::internals::engine::event::{Event, Llm, LoopStart, SCHEMA, Source, Stamped};
 use ll_loop::internals::engine::outcome::Signal;
 use ll_loop::internals::engine::question::{AskedAbout, People};
-use ll_loop::internals::engine::request::{Input, Next};
+use ll_loop::internals::engine::request::{Input, Next, RestoredTree};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::jq_question::Queried;
 use ll_loop::internals::evaluate::model::{ModelAnswer, Usage};
@@ -151,9 +151,10 @@ pub fn walk(
                 let nowhere = SeenTree::Unknown { unknown: "no repository".to_owned() };
                 Input::AskedAbout(AskedAbout::of(&nowhere, Timestamp::from_millis(0)))
             }
+            Next::LookForJudges(_) => Input::JudgesStand,
             Next::Look => Input::Looked(SeenTree::Unknown { unknown: "no repository".to_owned() }),
             Next::SetAside(_) => Input::SetAside(Ok(())),
-            Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+            Next::Restore(_) => Input::Restored(Ok(RestoredTree::default())),
             Next::Measure(_) => {
                 Input::Measured(Changes::Unknown { unknown: "no repository".to_owned() }.into())
             }

@@ -14,7 +14,7 @@ use super::event::{
 };
 use super::going_pass::{GoingPass, ProofRun, RefusedCheck};
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest};
+use super::request::{ActionRequest, AsideRequest, Recheck, RestoreRequest, RestoredTree};
 use super::state_result::StateResult;
 use super::verification::{CheckRecord, Confirmed, JudgesStanding, Reason, Verification};
 use super::waiting::{PassWork, Waiting};
@@ -29,7 +29,7 @@ use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::evaluate::{Evaluate, Judged, Judging};
 use crate::judges::found_judges::{AddedTest, JudgesFound, JudgesState};
-use crate::machine::{Action, Step};
+use crate::machine::{Action, ActionSetting, Step};
 
 impl Engine<'_> {
     /// Returns the checks of this run that passed last, with those of the loops that it ran, where all of them can be
@@ -87,6 +87,39 @@ impl Engine<'_> {
         }])
     }
 
+    /// Returns another check that runs the same command and is judged in the same way, for one that cannot be made once more
+    /// because what its surroundings were is not kept: the check of a task of an agent is that of the goal.
+    fn twin(&self, state: &StateName) -> Option<Vec<Recheck>> {
+        let step = self.step_of(state).filter(|step| step.is_check)?;
+        let Some(Action::Shell(own)) = &step.action else { return None };
+        let is_twin = |other: &&Step| match &other.action {
+            Some(Action::Shell(shell)) => {
+                let is_same_command = (&shell.text, &shell.shell, &shell.setting.cwd)
+                    == (&own.text, &own.shell, &own.setting.cwd)
+                    && env_beside_task(&shell.setting).eq(env_beside_task(&own.setting));
+                other.is_check
+                    && other.name != step.name
+                    && is_same_command
+                    && other.evaluate == step.evaluate
+            }
+            Some(
+                Action::Prompt(_)
+                | Action::Tool(_)
+                | Action::SubLoop(_)
+                | Action::Board(_)
+                | Action::Approval(_)
+                | Action::Learning(_),
+            )
+            | None => false,
+        };
+        let twins = self.machine.steps().map(|(_, step)| step).filter(is_twin);
+        let mut rechecks = twins.filter_map(|twin| self.rechecks_of(&twin.name));
+        let in_its_place = |recheck: Recheck| Recheck { state: state.clone(), ..recheck };
+        rechecks
+            .find(|checks| !checks.is_empty())
+            .map(|checks| checks.into_iter().map(in_its_place).collect())
+    }
+
     /// Tells whether a check is judged with a query, which takes a process of its own: a closing pass runs checks alone.
     fn asks_query(&self, step: &Step) -> bool {
         let seen = Observation::exited(0, "");
@@ -122,7 +155,11 @@ impl Engine<'_> {
     ) -> Option<GoingPass> {
         let is_curable = |reason: &Reason| match reason {
             Reason::Stale => true,
-            Reason::JudgesChanged => judges.state == JudgesState::Changed && judges.can_be_put_back,
+            Reason::JudgesChanged => {
+                judges.state == JudgesState::Changed
+                    && judges.can_be_put_back
+                    && !verification.has_judges_beyond_checks(judges, &self.observers())
+            }
             Reason::Unobserved
             | Reason::TreeUnknown
             | Reason::NotConfirmed
@@ -143,7 +180,10 @@ impl Engine<'_> {
         let doubted = if are_changed { verification.doubted(judges) } else { Vec::new() };
         let (mut left, mut with_judges) = (VecDeque::new(), VecDeque::new());
         for check in &verification.checks {
-            let again = || self.rechecks_of(&check.state).filter(|checks| !checks.is_empty());
+            let again = || {
+                let own = self.rechecks_of(&check.state).filter(|checks| !checks.is_empty());
+                own.or_else(|| self.twin(&check.state))
+            };
             let is_stale = is_stale(verification, &check.state);
             // A check that no judge concerns is asked as things stand, even where it is stale.
             if doubted.contains(&check.state) && (is_stale || check.confirmed != Confirmed::No) {
@@ -383,15 +423,22 @@ impl Engine<'_> {
     }
 
     /// Ends a closing pass, after which the tree is as it was before, but for what is named.
-    pub(super) fn end_pass(&mut self, restored: Result<Vec<String>, Explanation>, events: &mut Vec<Event>) {
+    pub(super) fn end_pass(&mut self, restored: Result<RestoredTree, Explanation>, events: &mut Vec<Event>) {
         let Some(pass) = self.pass.take() else { return };
         let GoingPass {
             mut end, mut verification, cut, refused, failed, made, excused, proves_nothing, ..
         } = *pass;
-        let (put_back, unknown) = match restored {
-            Ok(put_back) => (put_back, None),
-            Err(why) => (Vec::new(), Some(why)),
+        let (RestoredTree { put_back, replaced }, unknown) = match restored {
+            Ok(restored) => (restored, None),
+            Err(why) => (RestoredTree::default(), Some(why)),
         };
+        // A check that says no says it whatever judged it; a yes of other judges confirms nothing.
+        let others = replaced.first().filter(|_| refused.is_empty());
+        let failed = failed.or_else(|| {
+            others.map(|path| {
+                format!("`{path}` was not what was put there when the checks had been made once more")
+            })
+        });
         let result = match (cut, refused.is_empty() && excused.is_empty()) {
             (Some(_), _) => PassResult::CutShort,
             (None, _) if failed.is_some() => PassResult::NotMade,
@@ -521,6 +568,15 @@ fn is_about_visit(expression: &Expression) -> bool {
         | Namespace::Criteria
         | Namespace::Board => false,
     }
+}
+
+/// Returns the environment of a command, without what only tells it which task of the board it is about.
+fn env_beside_task(setting: &ActionSetting) -> impl Iterator<Item = (&String, &Template)> {
+    let is_of_board = |value: &Template| {
+        value.expressions().next().is_some()
+            && value.expressions().all(|expression| expression.namespace == Namespace::Board)
+    };
+    setting.env.iter().filter(move |(_, value)| !is_of_board(value))
 }
 
 /// Tells whether the directory and the environment of a command are the same whenever they are asked for in a run.

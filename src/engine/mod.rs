@@ -70,7 +70,7 @@ use run::placed::Placement;
 use run::{Pending, Phase, Run};
 use state_result::StateResult;
 use verification::{FinalTree, Grounding};
-use waiting::{Decision, LookFor, MissingEvidence, PassWork, TurnEvidence, Waiting, WorkRequest};
+use waiting::{Decision, FoundTree, LookFor, MissingEvidence, PassWork, TurnEvidence, Waiting, WorkRequest};
 
 /// How many events follow from one fact at most, and from the facts that time passes all the others.
 const TURN: usize = 1000;
@@ -158,8 +158,10 @@ pub struct Engine<'m> {
     waiting: Waiting,
     /// After which ways out of which states the tree has to be looked at, as far as that was worked out.
     matters: BTreeMap<(StepId, Target), bool>,
-    /// The trees that checks have found which write files themselves, until their verdicts are there.
-    found: BTreeMap<StateName, SeenTree>,
+    /// What checks have found, until their verdicts are there.
+    found: BTreeMap<StateName, FoundTree>,
+    /// Whether something other than a check has acted that may have changed the tree, in this run or around it.
+    has_acted: bool,
     /// What each check ran last.
     requests: BTreeMap<StateName, ActionRequest>,
     /// The checks of the loop that each state ran last.
@@ -181,7 +183,8 @@ impl<'m> Engine<'m> {
         start.event.max_iterations = machine.limits.iterations.limit;
         let mut run = Run::new();
         run.inherit(start.captured.clone());
-        Self::waiting(machine, start, run, Waiting::Start)
+        let has_acted = start.shares_tree;
+        Self { has_acted, ..Self::waiting(machine, start, run, Waiting::Start) }
     }
 
     /// Makes a run that begins in the middle. Its events do not say so, so it cannot be made again from them.
@@ -229,6 +232,7 @@ impl<'m> Engine<'m> {
             waiting,
             matters: BTreeMap::new(),
             found: BTreeMap::new(),
+            has_acted: true,
             requests: BTreeMap::new(),
             inner: BTreeMap::new(),
             pass: None,
@@ -296,7 +300,8 @@ impl<'m> Engine<'m> {
             | Waiting::Measuring(..)
             | Waiting::Closing(_)
             | Waiting::Nothing(_)) => waiting,
-            Waiting::Backoff(_) | Waiting::Looking(LookFor::Verdict(_) | LookFor::Check(_)) => {
+            Waiting::Backoff(_)
+            | Waiting::Looking(LookFor::Verdict(_) | LookFor::Check(_) | LookFor::Judges(..)) => {
                 self.settle(TurnEvidence::default(), &mut events)
             }
             Waiting::Judging(_, _, evidence) | Waiting::Turn(evidence) => self.settle(evidence, &mut events),
@@ -360,7 +365,7 @@ impl<'m> Engine<'m> {
                 // What was done to the tree since it ended, while the run was left, is unknown.
                 if self.start.sees_tree() && end.as_ref().is_ok_and(|end| end.had_ended) {
                     let unknown = "the loop had ended before the run was left".to_owned();
-                    self.found.insert(state.clone(), SeenTree::Unknown { unknown });
+                    self.found.insert(state.clone(), FoundTree::Seen(SeenTree::Unknown { unknown }));
                 }
                 // Where a check of it cannot be made again, none of them confirms the state.
                 match end.as_ref().ok().and_then(|end| end.rechecks.clone()) {
@@ -377,8 +382,11 @@ impl<'m> Engine<'m> {
             (Waiting::Looking(LookFor::Verdict(state)), Input::Looked(tree)) => {
                 self.record(Event::VerdictTree { state, tree }, events);
             }
-            (Waiting::Looking(LookFor::Check(state)), Input::Looked(tree)) => {
-                self.found.insert(state, tree);
+            (Waiting::Looking(LookFor::Check(state) | LookFor::Judges(state, _)), Input::Looked(tree)) => {
+                self.found.insert(state, FoundTree::Seen(tree));
+            }
+            (Waiting::Looking(LookFor::Judges(state, _)), Input::JudgesStand) => {
+                self.found.insert(state, FoundTree::WithItsJudges);
             }
             (Waiting::Looking(LookFor::End(end)), Input::Looked(tree)) => {
                 // The look may have found what turns the end into another one.
@@ -462,6 +470,7 @@ impl<'m> Engine<'m> {
                 | Input::Queried(_)
                 | Input::Measured(_)
                 | Input::Looked(_)
+                | Input::JudgesStand
                 | Input::SetAside(_)
                 | Input::Restored(_)
                 | Input::WaitDone
@@ -531,8 +540,8 @@ impl<'m> Engine<'m> {
                     }
                 }
                 Decision::Begins(event, work) => {
-                    if let Some(state) = self.look_before_check(&work) {
-                        return Waiting::Looking(LookFor::Check(state));
+                    if let Some(look) = self.look_before_check(&work) {
+                        return Waiting::Looking(look);
                     }
                     self.record(event, events);
                     return Waiting::Work(work);
@@ -579,7 +588,10 @@ impl<'m> Engine<'m> {
         let mut judged = None;
         if let (Event::Evaluate { .. }, Some(state)) = (&event, self.run.current()) {
             let state = state.clone();
-            judged = self.found.remove(&state).map(|tree| Event::VerdictTree { state, tree });
+            judged = match self.found.remove(&state) {
+                Some(FoundTree::Seen(tree)) => Some(Event::VerdictTree { state, tree }),
+                Some(FoundTree::WithItsJudges) | None => None,
+            };
         } else if let Event::StateEnter { state, .. } = &event {
             // An earlier visit may have ended without a verdict.
             self.found.remove(state);

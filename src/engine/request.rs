@@ -52,14 +52,25 @@ pub enum Input {
     Measured(Measured),
     /// The tree was looked at.
     Looked(SeenTree),
+    /// The judges of a check stand as they stood when the run began, so the tree was not looked at.
+    JudgesStand,
     /// The wait is over.
     WaitDone,
     /// The judges of the start are in their places, or why not.
     SetAside(Result<(), Explanation>),
-    /// The tree is as it was before the closing pass, with the files that had to be put back; or why that is not known.
-    Restored(Result<Vec<String>, Explanation>),
+    /// The tree is as it was before the closing pass, or why that is not known.
+    Restored(Result<RestoredTree, Explanation>),
     /// The time was looked at.
     Yielded,
+}
+
+/// A tree that is again what it was before the closing pass.
+#[derive(Clone, Debug, Default)]
+pub struct RestoredTree {
+    /// The files that had to be put back.
+    pub put_back: Vec<String>,
+    /// The judges of the start that were not as they had been placed any more when the checks had been made.
+    pub replaced: Vec<String>,
 }
 
 /// An answer to something that was not asked: the run waits for another one, or it is over.
@@ -102,6 +113,8 @@ pub enum Next<'a> {
     Yield,
     /// Look at the working tree and report.
     Look,
+    /// The same, unless the judges of this check, which is about to begin, stand as they stood when the run began.
+    LookForJudges(&'a ActionRequest),
     /// Compare the working tree with the one on which the run began, and with others, and report.
     Measure(&'a MeasureRequest),
     /// Put the judges of the start in their places, and report.
@@ -132,6 +145,8 @@ pub struct JudgingRequest {
     pub commands: Vec<ObservingCommand>,
     /// The files that the loop was read from, and those of the loops that it runs, relative to the directory of the run.
     pub loop_files: Vec<String>,
+    /// Whether a state names the loop that it runs by a template: then every loop may be one of them.
+    pub chooses_loops: bool,
 }
 
 /// The command of a state that observes.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::event::{Llm, Source};
 use super::outcome::{Asker, Outcome, Signal, TerminatedBy};
-use super::request::{AskRequest, SurveyRequest};
+use super::request::{AskRequest, RestoredTree, SurveyRequest};
 use super::*;
 use crate::base::explanation::Explanation;
 use crate::base::text::up_to;
@@ -187,9 +187,10 @@ fn events(machine: &Machine, start: Start, world: &TestWorld<'_>) -> Vec<Event> 
             Next::Begin => Input::Begin,
             Next::Yield => Input::Yielded,
             Next::Survey(request) => Input::Surveyed(world.survey(request)),
+            Next::LookForJudges(_) => Input::JudgesStand,
             Next::Look => Input::Looked(changes::looked()),
             Next::SetAside(_) => Input::SetAside(Ok(())),
-            Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+            Next::Restore(_) => Input::Restored(Ok(RestoredTree::default())),
             Next::Measure(request) => Input::Measured(changes::changed(&request.start).into()),
             Next::Read(path) => Input::FileRead(Ok(world.file(path))),
             Next::Query(request) => Input::Queried(world.query(request)),

@@ -7,9 +7,9 @@ use super::outcome::{Outcome, TerminatedBy};
 use super::request::{ActionRequest, JudgingRequest, ObservingCommand, Setting};
 use super::run::{Deciding, Phase};
 use super::verification::{
-    FinalTree, Ground, Grounding, JudgesRecord, MOST_NAMED, VerdictTree, Verification,
+    FinalTree, Ground, Grounding, JudgesRecord, MOST_NAMED, Observers, VerdictTree, Verification,
 };
-use super::waiting::WorkRequest;
+use super::waiting::{LookFor, WorkRequest};
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::evaluate::verdict::Observes;
@@ -49,6 +49,7 @@ impl Engine<'_> {
             declared: self.machine.judges.clone(),
             commands: own.chain(inner).collect(),
             loop_files: std::iter::once(&source.file).chain(&source.others).cloned().collect(),
+            chooses_loops: self.machine.steps().any(|(_, step)| chooses_loop(step)),
         }
     }
 
@@ -91,18 +92,31 @@ impl Engine<'_> {
         matters.then(|| step.name.clone())
     }
 
-    /// Returns the state of a check that writes files itself and is about to begin, where it is not known yet which tree
-    /// it finds.
-    pub(super) fn look_before_check(&self, work: &WorkRequest) -> Option<StateName> {
-        let WorkRequest::Action(request) = work else { return None };
+    /// Returns how the tree has to be looked at before a check begins, where it is not known yet which one it finds: the check
+    /// writes files itself, or an action has come that may have changed what it is judged by.
+    pub(super) fn look_before_check(&mut self, work: &WorkRequest) -> Option<LookFor> {
         let Phase::Deciding(Deciding::Act(id)) = self.run.phase() else { return None };
         let step = self.machine.step(*id);
-        let is_wanted = step.is_check
-            && self.start.sees_tree()
-            && self.cancel.is_none()
-            && !self.found.contains_key(&step.name)
-            && writes(&request.text);
-        is_wanted.then(|| step.name.clone())
+        let request = match work {
+            WorkRequest::Action(request) if step.is_check => request,
+            WorkRequest::Action(_)
+            | WorkRequest::Prompt(_)
+            | WorkRequest::Tool(_)
+            | WorkRequest::Approval(_)
+            | WorkRequest::Learning(_)
+            | WorkRequest::SubLoop(..) => {
+                self.has_acted = true;
+                return None;
+            }
+        };
+        if !self.start.sees_tree() || self.cancel.is_some() || self.found.contains_key(&step.name) {
+            return None;
+        }
+        let state = step.name.clone();
+        if writes(&request.text) {
+            return Some(LookFor::Check(state));
+        }
+        self.has_acted.then(|| LookFor::Judges(state, request.clone()))
     }
 
     /// Returns the trees on which verdicts fell that count at the end.
@@ -150,6 +164,16 @@ impl Engine<'_> {
         })
     }
 
+    /// Returns who has said that the work is good.
+    pub(super) fn observers(&self) -> Observers {
+        let passing = self.grounds().filter(|ground| ground.last.observes == Observes::Passing);
+        let passed: Vec<StateName> = passing.map(|ground| ground.state.clone()).collect();
+        let is_of_agent = |state: &StateName| {
+            self.step_of(state).is_some_and(|step| step.action.as_ref().is_some_and(Action::asks_agent))
+        };
+        Observers { are_agents: !passed.is_empty() && passed.iter().all(is_of_agent), passed }
+    }
+
     /// Returns the end that the run has come to, or another one where somebody wants it to end.
     pub(super) fn still_wanted(&self, end: LoopComplete) -> LoopComplete {
         let Event::LoopComplete(end) = self.unless_asked_to_end(Event::LoopComplete(end)) else {
@@ -187,7 +211,7 @@ impl Engine<'_> {
             stale.more = since.more + since.files.len().saturating_sub(MOST_NAMED) as u64;
         }
         match &judges {
-            Some(found) => verification.judge(found, self.machine.judges.rules.may),
+            Some(found) => verification.judge(found, &self.observers(), self.machine.judges.rules.may),
             // Nobody looked.
             None => verification.judges = JudgesRecord::default(),
         }
@@ -237,6 +261,11 @@ impl Engine<'_> {
         end.verification = Some(Box::new(verification));
         end
     }
+}
+
+/// Tells whether a step runs a loop whose name is known only when it runs.
+fn chooses_loop(step: &Step) -> bool {
+    matches!(&step.action, Some(Action::SubLoop(chosen)) if chosen.name.as_literal().is_none())
 }
 
 /// Tells whether what a step said has to hold at the end of a run: it is a check, or a loop with checks of its own.

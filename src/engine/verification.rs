@@ -316,6 +316,14 @@ pub struct Ground<'r> {
     pub is_last: bool,
 }
 
+/// Who has said that the work is good.
+pub(super) struct Observers {
+    /// The states whose last observation passed.
+    pub(super) passed: Vec<StateName>,
+    /// Whether none of them runs a command that says so.
+    pub(super) are_agents: bool,
+}
+
 impl Verification {
     /// Weighs the verdicts of a run that ended on this tree. Which files changed since is for others to add.
     pub fn of<'r>(
@@ -393,18 +401,33 @@ impl Verification {
     }
 
     /// Adds what became of the judges. Where the loop is there to change them, nothing speaks against that.
-    pub(super) fn judge(&mut self, found: &JudgesFound, may: MayChange) {
+    pub(super) fn judge(&mut self, found: &JudgesFound, observers: &Observers, may: MayChange) {
         self.judges = JudgesRecord { state: found.state.into(), files: found.files.clone() };
         self.suppressions.clone_from(&found.suppressions);
         let is_doubtful = match found.state {
             JudgesState::Unchanged | JudgesState::Added => false,
             // Judges of others than those that passed decide nothing.
-            JudgesState::Changed => !self.doubted(found).is_empty(),
+            JudgesState::Changed => {
+                !self.doubted(found).is_empty() || self.has_judges_beyond_checks(found, observers)
+            }
             JudgesState::Unknown => true,
         };
         if is_doubtful && may != MayChange::Change {
             self.reasons.push(Reason::JudgesChanged);
         }
+    }
+
+    /// Tells whether a judge changed that no check of this run would be asked with once more: it is that of a state that observed
+    /// and is no check, or nothing but agents has said that the work is good.
+    pub(super) fn has_judges_beyond_checks(&self, found: &JudgesFound, observers: &Observers) -> bool {
+        let is_check = |state: &str| self.checks.iter().any(|check| check.state.as_str() == state);
+        let has_passed = |state: &str| observers.passed.iter().any(|passed| passed.as_str() == state);
+        let changed = found.files.iter().filter(|file| file.kind.state() == JudgesState::Changed);
+        let mut beyond = changed.filter(|file| !file.checks.iter().any(|state| is_check(state)));
+        beyond.any(|file| {
+            file.checks.iter().any(|state| has_passed(state))
+                || (observers.are_agents && file.checks.is_empty())
+        })
     }
 
     /// Returns the states that passed and whose judges changed.

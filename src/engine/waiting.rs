@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::changes::SeenTree;
 use super::event::{Event, LoopComplete, LoopResume};
 use super::question::AskedAbout;
 use super::request::{
@@ -58,8 +59,18 @@ pub(super) enum LookFor {
     Verdict(StateName),
     /// The check of this state, which says that it writes: what it will say is about the tree that it finds.
     Check(StateName),
+    /// The check of this state, which comes after an action that may have written to its judges.
+    Judges(StateName, ActionRequest),
     /// The end of a sub-loop, which no comparison follows.
     End(Box<LoopComplete>),
+}
+
+/// What a check has found as it began.
+pub(super) enum FoundTree {
+    /// This tree.
+    Seen(SeenTree),
+    /// Its judges as they were when the run began. What its verdict is about is then seen at the end.
+    WithItsJudges,
 }
 
 /// Work that was announced and not yet done.
@@ -151,7 +162,8 @@ impl Waiting {
             Self::Judging(_, MissingEvidence::Query(request), _) => Next::Query(request),
             Self::Judging(_, MissingEvidence::Answer(request), _) => Next::Ask(request),
             Self::Turn(_) => Next::Yield,
-            Self::Looking(_) => Next::Look,
+            Self::Looking(LookFor::Judges(_, request)) => Next::LookForJudges(request),
+            Self::Looking(LookFor::Verdict(_) | LookFor::Check(_) | LookFor::End(_)) => Next::Look,
             Self::Measuring(request, _) => Next::Measure(request),
             Self::Closing(PassWork::SetAside(request)) => Next::SetAside(request),
             Self::Closing(PassWork::Restore(request)) => Next::Restore(request),

@@ -162,6 +162,22 @@ pub fn take_back(directory: &Path) -> io::Result<Vec<String>> {
     undone(directory, true)
 }
 
+/// Returns what is not as it was placed, while it is put aside: a check has edited it, or somebody has brought back what was taken
+/// out of the way.
+pub fn replaced(directory: &Path) -> io::Result<Vec<String>> {
+    let Some(record) = record(directory)? else { return Ok(Vec::new()) };
+    let is_replaced = |file: &&AsideFile| {
+        let now = Occupant::of(&at(&record.top, &file.path)).map(|found| found.map(|(standing, _)| standing));
+        match (now, &file.placed) {
+            (Ok(now), Some(placed)) => now.as_ref() != Some(placed),
+            // What is made anew there is another one, such as what Python compiles.
+            (Ok(now), None) => now.is_some() && now == file.was,
+            (Err(_), _) => true,
+        }
+    };
+    Ok(record.files.iter().filter(is_replaced).map(|file| file.path.clone()).collect())
+}
+
 /// A file that is put aside.
 pub struct PutAside {
     /// The path from the top of the working tree, escaped as git does it.

@@ -187,6 +187,7 @@ fn asked(engine: &mut Engine<'_>, now: Duration) -> Option<(StepWork, Setting)> 
             | Next::Read(_)
             | Next::Query(_)
             | Next::Look
+            | Next::LookForJudges(_)
             | Next::Restore(_)
             | Next::SetAside(_)
             | Next::Measure(_)

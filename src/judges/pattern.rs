@@ -177,7 +177,7 @@ impl PathSet {
             let plain = &mut set.plain[usize::from(pattern.is_folder())];
             match &pattern.shape {
                 PatternShape::Anywhere(parts) if parts.contains('/') => {
-                    plain.sequences.push(format!("/{parts}/"))
+                    plain.sequences.push(format!("/{parts}/"));
                 }
                 PatternShape::Anywhere(name) => drop(plain.names.insert(name.clone())),
                 PatternShape::FromRoot(parts) => plain.from_root.push(format!("/{parts}/")),

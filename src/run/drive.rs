@@ -10,8 +10,8 @@ use super::sub_loop::Surrounding;
 use super::ticking::tick;
 use super::world::World;
 use super::{
-    action, agent, approval, artifact_copy, continuation, learning, mcp, measure, query_process, shared_file,
-    snapshot_moments, sub_loop, tree_survey,
+    action, agent, approval, artifact_copy, continuation, learning, mcp, measure, moved_judges,
+    query_process, shared_file, snapshot_moments, sub_loop, tree_survey,
 };
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
@@ -66,7 +66,9 @@ pub struct Lost {
 /// Runs to the end, which is an error when the journal cannot be written.
 pub async fn conduct(engine: &mut Engine<'_>, world: &mut World) -> Ended {
     world.rules = Rules::of(engine.start());
-    if !world.before.is_zero() {
+    if world.before.is_zero() {
+        world.begin();
+    } else {
         // What was there in an earlier part of the run is not known any more.
         world.doubt();
         // Git's index may have been written by an action of the earlier part.
@@ -148,6 +150,8 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Query(request) => Input::Queried(query_process::perform(request, world).await),
             Next::SetAside(request) => {
                 is_set_aside = true;
+                // Whatever an action has left running could put a judge of its own where one of the start is put.
+                world.leftovers.end(&world.guard, world.files.instance());
                 let placed = Box::pin(measure::set_aside(request, world)).await;
                 // Boxed here and below, so that the future of a step does not hold those of all
                 // kinds of work.
@@ -161,6 +165,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
                 let tree = Box::pin(measure::look(world)).await;
                 Input::AskedAbout(AskedAbout::of(&tree, world.clock.now()))
             }
+            Next::LookForJudges(request) => Box::pin(moved_judges::look(request, world)).await,
             Next::Look => Input::Looked(Box::pin(measure::look(world)).await),
             Next::Measure(request) => {
                 is_measured = true;

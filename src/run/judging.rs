@@ -13,6 +13,7 @@ use super::look_error::LookError;
 use super::run_moments::RunMoments;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
+use crate::base::own::is_own;
 use crate::engine::changes::{FileMode, IgnoredFile, KeptFile, KnownStart, TreeIds};
 use crate::engine::request::{ActionRequest, AsideRequest, JudgingRequest};
 use crate::files::aside::{self, Placed};
@@ -38,6 +39,9 @@ const LONGEST_AHEAD: u64 = MIB;
 
 /// The longest file whose content is compared; of a longer one it is known only that it is another. A run may change gigabytes.
 const LONGEST_COMPARED: u64 = 16 * MIB;
+
+/// Where loops lie, from the directory of a run.
+const LOOPS: &str = ".loops";
 
 /// What no text begins with.
 const NO_TEXT: u8 = 0xff;
@@ -400,7 +404,9 @@ pub(super) fn judged(
 ) -> JudgesFound {
     // What Python compiles whenever it runs is a change to nothing.
     let is_made_of_its_source = |path: &str| is_bytecode(path) && !ignored::stands_alone(path, place.top);
-    let touched = changes.touched.into_iter().filter(|path| !is_made_of_its_source(path));
+    // Somebody may have committed what ll-loop itself writes, and it is never put back: the journal is written meanwhile.
+    let is_work = |path: &String| !is_own(path.as_bytes()) && !is_made_of_its_source(path);
+    let touched = changes.touched.into_iter().filter(is_work);
     let mut paths: BTreeSet<String> = touched.collect();
     let (ids, ignored) = (&changes.start.ids, changes.start.ignored.as_slice());
     let tree = |tree: &ObjectId| GitTree::new(git, tree, LONGEST_COMPARED);
@@ -421,7 +427,14 @@ pub(super) fn judged(
     start.git.read_ahead(&paths);
     end.git.read_ahead(&paths);
     let placed = placed_of(request, place);
-    let loop_files: Vec<String> = request.loop_files.iter().map(|file| place.joined(file)).collect();
+    let loops = format!("{}/", place.joined(LOOPS));
+    let may_be_chosen = |path: &&String| {
+        let is_loop = [".yaml", ".yml"].iter().any(|end| path.ends_with(end));
+        request.chooses_loops && is_loop && path.starts_with(&loops)
+    };
+    let chosen = paths.iter().filter(may_be_chosen).cloned();
+    let loop_files: Vec<String> =
+        request.loop_files.iter().map(|file| place.joined(file)).chain(chosen).collect();
     look(&TreeComparison {
         declared: &request.declared,
         commands: &commands(request, &placed),
@@ -467,7 +480,9 @@ pub(super) fn set_aside(
     all.extend(hidden.map(|path| Placed { path: path.clone(), content: None }));
     let directory = files.aside();
     // What an earlier try of the same pass has put aside comes first.
+    let replaced = aside::replaced(&directory)?;
     let edited = aside::take_back(&directory)?;
+    let edited: Vec<String> = replaced.into_iter().chain(edited).collect();
     if !edited.is_empty() {
         return Err(LookError::unfit(format!("`{}` was edited while checks were made once more", edited[0])));
     }

@@ -16,6 +16,11 @@ const OTHER_AGENTS: [&str; 8] =
     ["aider", "amp", "claude-code", "copilot", "cursor-agent", "goose", "opencode", "openhands"];
 
 impl World {
+    /// Remembers that the run begins.
+    pub(super) fn begin(&mut self) {
+        self.moments.began = self.now_of_files();
+    }
+
     /// Remembers that an agent works from now on.
     pub(super) fn begin_agent(&mut self) {
         self.doubt();

@@ -35,7 +35,7 @@ use crate::engine::changes::{
     ChangedFile, ChangedSince, Changes, EntryContent, IgnoredFile, KnownIndex, KnownStart, MadeCommit,
     Measured, SeenTree, StartTree, TreeChanges, TreeEntry, TreeIds,
 };
-use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest, RestoreRequest};
+use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest, RestoreRequest, RestoredTree};
 use crate::files::aside;
 use crate::files::replace::replace;
 use crate::files::secret::holds_secret;
@@ -180,17 +180,18 @@ pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Resu
     judging::set_aside(request, &git, &top, &known.files)
 }
 
-/// Makes the working tree what it was before the closing pass. Returns the files that had to be put back.
-pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Result<Vec<String>, LookError> {
+/// Makes the working tree what it was before the closing pass.
+pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Result<RestoredTree, LookError> {
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
     let known = KnownPlace::of(world);
     let sinks = RefCell::new(&mut world.sinks);
     let mut measurer = known.measurer(git);
     // The judges of the end come first: what is compared afterwards is what the checks themselves changed.
+    let replaced = aside::replaced(&known.files.aside())?;
     let edited = aside::take_back(&known.files.aside())?;
     let restored = while_ticking(&sinks, measurer.restore(&request.tree)).await;
-    restored.map(|restored| edited.into_iter().chain(restored).collect())
+    restored.map(|restored| RestoredTree { put_back: edited.into_iter().chain(restored).collect(), replaced })
 }
 
 /// Compares the working tree with the one on which the run began and with those of its verdicts, and writes the patch.

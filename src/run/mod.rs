@@ -30,6 +30,7 @@ mod loop_commands;
 mod mcp;
 mod mcp_servers;
 pub mod measure;
+mod moved_judges;
 mod normal;
 pub mod other_verdicts;
 pub(crate) mod printed_log;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::look_error::LookError;
+use super::moved_judges::CommittedJudges;
 use crate::base::text::listed;
 use crate::engine::Start;
 use crate::engine::changes::{EntryContent, KnownIndex, KnownStart, StartTree};
@@ -25,6 +26,8 @@ pub struct Rules {
     named: BTreeSet<String>,
     /// Those of them that changed.
     changed: Vec<String>,
+    /// The judges among the files of the commit, once they were asked for.
+    pub(super) committed_judges: Option<CommittedJudges>,
 }
 
 impl Rules {
@@ -35,6 +38,17 @@ impl Rules {
             Some(StartTree::Unknown { .. }) | None => None,
         };
         Self { start: tree, loop_file: start.event.source.file.clone(), ..Self::default() }
+    }
+
+    /// Returns the tree on which the run began, as far as it is known.
+    pub(super) fn start(&self) -> Option<&KnownStart> {
+        self.start.as_ref()
+    }
+
+    /// Returns the judges that were there when the run began and that git does not track.
+    pub(super) fn unlisted_judges(&self) -> impl Iterator<Item = &String> {
+        let all = self.start.iter().flat_map(|start| &start.ignored);
+        all.filter(|file| file.found.is_some()).map(|file| &file.path)
     }
 
     /// Returns the index as it was when the run began.

@@ -8,6 +8,8 @@ use crate::files::file_time::FileTime;
 /// When the run did what its judges are asked with, in this process, by the clock of its files.
 #[derive(Clone, Debug, Default)]
 pub struct RunMoments {
+    /// The run began; none where an earlier process began it.
+    pub began: Option<FileTime>,
     /// The last action began.
     pub last_action: Option<FileTime>,
     /// A check had looked for the first time, or an agent was about to work: what is there by then was not put there to

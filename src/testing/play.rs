@@ -19,7 +19,9 @@ use crate::engine::event::{ClosingPassStart, Event, LoopComplete, LoopStart, Sta
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::engine::past::Standing;
 use crate::engine::question::AskedAbout;
-use crate::engine::request::{ActionRequest, AskRequest, Input, Next, Setting, SubLoopEnd, SubLoopRequest};
+use crate::engine::request::{
+    ActionRequest, AskRequest, Input, Next, RestoredTree, Setting, SubLoopEnd, SubLoopRequest,
+};
 use crate::engine::run::placed::Placement;
 use crate::engine::state_result::StateResult;
 use crate::engine::{Engine, Start};
@@ -309,6 +311,8 @@ impl Playing<'_> {
                     let at = self.stamp();
                     Input::AskedAbout(AskedAbout::of(&SeenTree::Known(self.tree.look()), at))
                 }
+                // A world that is made up has no check that writes to its judges.
+                Next::LookForJudges(_) => Input::JudgesStand,
                 Next::Look => Input::Looked(SeenTree::Known(self.tree.look())),
                 Next::Measure(request) => Input::Measured(self.tree.measure(request)),
                 Next::SetAside(request) => {
@@ -317,7 +321,7 @@ impl Playing<'_> {
                 }
                 Next::Restore(_) => {
                     self.tree.restore();
-                    Input::Restored(Ok(Vec::new()))
+                    Input::Restored(Ok(RestoredTree::default()))
                 }
             };
             let now = self.now.saturating_sub(begun);

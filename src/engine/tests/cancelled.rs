@@ -85,9 +85,10 @@ impl FactsByStep<'_> {
             Next::SubLoop(request) => Input::SubLoopDone(sub_loop_end(request, seen)),
             Next::Survey(_) => Input::Surveyed(tree('a')),
             Next::LookForQuestion => unreachable!("somebody is at the terminal"),
+            Next::LookForJudges(_) => Input::JudgesStand,
             Next::Look => Input::Looked(super::changes::looked()),
             Next::SetAside(_) => Input::SetAside(Ok(())),
-            Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+            Next::Restore(_) => Input::Restored(Ok(RestoredTree::default())),
             Next::Measure(request) => Input::Measured(super::changes::changed(&request.start).into()),
             Next::Read(_) => {
                 let file = step

@@ -59,6 +59,7 @@ pub(super) fn answer_commands(
         | Next::ReadContinuation
         | Next::LookForQuestion
         | Next::Look
+        | Next::LookForJudges(_)
         | Next::Restore(_)
         | Next::SetAside(_)
         | Next::Measure(_)

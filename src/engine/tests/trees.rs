@@ -75,6 +75,7 @@ fn run(text: &str, strict: bool, mut code: impl FnMut(&str) -> i32) -> (event::L
             Next::Yield => Input::Yielded,
             Next::Wait(_) => Input::WaitDone,
             Next::Survey(_) => Input::Surveyed(super::tree('a')),
+            Next::LookForJudges(_) => Input::JudgesStand,
             Next::Look => {
                 looks += 1;
                 Input::Looked(SeenTree::Known(ids(now)))
@@ -82,7 +83,7 @@ fn run(text: &str, strict: bool, mut code: impl FnMut(&str) -> i32) -> (event::L
             Next::SetAside(_) => Input::SetAside(Ok(())),
             Next::Restore(request) => {
                 now = u32::from_str_radix(request.tree.tree.as_str(), 16).unwrap();
-                Input::Restored(Ok(Vec::new()))
+                Input::Restored(Ok(RestoredTree::default()))
             }
             Next::Measure(_) => Input::Measured(changes(now).into()),
             Next::Run(request) => {
@@ -166,6 +167,7 @@ fn a_sub_loop_does_not_rest_on_a_verdict_whose_tree_could_not_be_seen() {
             Next::Done(end) => break end.clone(),
             Next::Begin => Input::Begin,
             Next::Run(_) => Input::ActionDone(Observation::exited(0, "")),
+            Next::LookForJudges(_) => Input::JudgesStand,
             Next::Look => {
                 looks += 1;
                 let unseen = SeenTree::Unknown { unknown: "git is gone".to_owned() };
@@ -252,6 +254,7 @@ fn rechecks(states: &str) -> Option<Vec<String>> {
             Next::Done(_) => break,
             Next::Begin => Input::Begin,
             Next::Run(_) => Input::ActionDone(Observation::exited(0, "good")),
+            Next::LookForJudges(_) => Input::JudgesStand,
             Next::Look => Input::Looked(SeenTree::Known(ids(0))),
             other => panic!("{other:?}"),
         };
@@ -295,9 +298,10 @@ fn a_check_that_is_made_once_more_is_judged_by_what_it_prints_then() {
             let input = match engine.next() {
                 Next::Done(end) => break end.clone(),
                 Next::Begin => Input::Begin,
+                Next::LookForJudges(_) => Input::JudgesStand,
                 Next::Look => Input::Looked(SeenTree::Known(ids(now))),
                 Next::Measure(_) => Input::Measured(changes(now).into()),
-                Next::Restore(_) => Input::Restored(Ok(Vec::new())),
+                Next::Restore(_) => Input::Restored(Ok(RestoredTree::default())),
                 Next::Run(request) if request.text == "make check" => {
                     Input::ActionDone(Observation::exited(0, prints.pop_front().unwrap()))
                 }
@@ -359,6 +363,7 @@ fn a_check_that_is_judged_with_a_query_is_not_made_once_more() {
         let input = match engine.next() {
             Next::Done(end) => break end.clone(),
             Next::Begin => Input::Begin,
+            Next::LookForJudges(_) => Input::JudgesStand,
             Next::Look => Input::Looked(SeenTree::Known(ids(0))),
             Next::Measure(_) => Input::Measured(changes(1).into()),
             Next::Query(_) => Input::Queried(Queried { result: Ok(json!(3)), stop: None }),
