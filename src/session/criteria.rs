@@ -187,10 +187,17 @@ impl StateFile {
         let checks: Vec<_> = before.checks().collect();
         let codes = checks.iter().map(|check| {
             let Some(no) = check.no else { return Ok(ExitCodes::nonzero()) };
-            ExitCodes::of(&no.to_value()).map_err(|why| {
-                let name = one_line(check.name, 100);
-                Error::refused(format!("`no` of the check of `{name}` in {}: {why}", self.path.display()))
-            })
+            let codes = ExitCodes::of(&no.to_value()).map_err(|why| why.to_string());
+            let is_told_apart = |codes: &ExitCodes| !codes.contain(0);
+            codes
+                .and_then(|codes| {
+                    let codes = Some(codes).filter(is_told_apart);
+                    codes.ok_or_else(|| "0 is the exit code of a criterion that is met".to_owned())
+                })
+                .map_err(|why| {
+                    let name = one_line(check.name, 100);
+                    Error::refused(format!("`no` of the check of `{name}` in {}: {why}", self.path.display()))
+                })
         });
         // Before any command runs: a mistake in the file must not leave half a round behind.
         let codes: Vec<ExitCodes> = codes.collect::<Result<_, _>>()?;

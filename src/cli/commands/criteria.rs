@@ -40,8 +40,8 @@ pub(in crate::cli) struct CriteriaArgs {
 pub(in crate::cli) enum CriteriaCommand {
     /// Begin a piece of work
     Start(CriteriaStart),
-    /// Run the commands of the criteria, and count the round. Exit code 0: all are met; 1: not all; 3: the work is
-    /// stuck
+    /// Run the commands of the criteria, and count the round. Exit code 0: all are met; 1: not all, or there are none;
+    /// 3: the work is stuck
     Check {
         /// The longest time for each command
         #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10m")]
@@ -252,7 +252,12 @@ fn check(
     Ok(match progress {
         Progress::Stuck => exit::LIMIT,
         // A step or the claim may be missing, but this is about the criteria alone.
-        Progress::Inactive | Progress::Done | Progress::Continue if unmet.is_empty() => 0,
+        Progress::Inactive | Progress::Done | Progress::Continue
+            if unmet.is_empty() && after.criteria().next().is_some() =>
+        {
+            0
+        }
+        // Without a criterion, nothing was checked.
         Progress::Inactive | Progress::Done | Progress::Continue => exit::UNMET,
     })
 }

@@ -73,6 +73,7 @@ pub(super) fn expand(own: &Node, out: &mut Diagnostics) -> Option<Node> {
                 } else if no.is_some() {
                     out.push(without_code(&path.index(index), "here, something else judges"));
                 }
+                keys.extend(check.check(written));
                 check.state(&checks[index], written, keys)
             }
             // No way out for an error: what could not be judged is not unmet, and where no model may be asked the run
