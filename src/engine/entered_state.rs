@@ -128,7 +128,7 @@ impl Engine<'_> {
 
     /// Returns the end of a run whose budget is met.
     pub(super) fn over_budget(&self, name: &StateName) -> Option<Event> {
-        let reason = budget::met(self.budget(), self.run.usage(), self.run.dearest())?;
+        let reason = budget::met(self.budget(), &self.run.charged(), self.run.dearest())?;
         Some(self.spent(name, reason))
     }
 
@@ -143,7 +143,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn budget_left(&self) -> Budget {
-        budget::left(self.budget(), self.run.usage())
+        budget::left(self.budget(), &self.run.charged())
     }
 
     /// Resolves an action and begins it.

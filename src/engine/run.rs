@@ -236,6 +236,8 @@ pub struct Run {
     capped: Option<TerminatedBy>,
     restarting: bool,
     usage: Usage,
+    /// What calls may have cost that a kill cut off, each taken for one like the dearest before it: nobody said what it was.
+    cut_off: Usage,
     dearest: Usage,
     handoff: Option<Handoff>,
     handoffs: u32,
@@ -319,6 +321,7 @@ impl Run {
             capped: None,
             restarting: false,
             usage: Usage::default(),
+            cut_off: Usage::default(),
             dearest: Usage::default(),
             handoff: None,
             handoffs: 0,
@@ -478,6 +481,14 @@ impl Run {
     /// Returns what models cost so far.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// Returns what is held against a cap: also calls that a kill cut off. A chain of jobs that are killed would otherwise spend
+    /// without end.
+    pub(super) fn charged(&self) -> Usage {
+        let mut all = self.usage.clone();
+        all.add(&self.cut_off);
+        all
     }
 
     /// Returns the most that one call cost: its tokens and its price, which may be of two calls.

@@ -8,8 +8,9 @@ use crate::engine::calls::Calls;
 use crate::engine::event::{LoopComplete, LoopResume, ResumeReason, SubLoopComplete};
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::state_result::StateResult;
+use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stream, Text};
-use crate::machine::{Machine, Step, StepId, Target};
+use crate::machine::{Action, Machine, Step, StepId, Target};
 
 impl Run {
     /// Returns the text that a hand-off left for this part of the run.
@@ -72,6 +73,22 @@ impl Run {
         }
     }
 
+    /// Tells whether an agent was at work when the run was left: whatever ended in an orderly way has said how.
+    fn was_killed_in_a_call(&self, machine: &Machine) -> bool {
+        let Phase::Pending(Pending::Action(id)) = &self.phase else { return false };
+        matches!(machine.step(*id).action, Some(Action::Prompt(_) | Action::Learning(_)))
+    }
+
+    fn charge_cut_off_call(&mut self) {
+        self.cut_off.add(&Usage {
+            calls: 1,
+            input_tokens: self.dearest.tokens(),
+            // Of a call without a price nothing is known, and a cap on cost would let nobody go on after a kill.
+            cost_usd: Some(self.dearest.cost_usd.unwrap_or(0.0)),
+            ..Usage::default()
+        });
+    }
+
     /// Goes on where the run was left: with what was due, or with the step that was not finished.
     pub(super) fn resume(&mut self, machine: &Machine, resume: &LoopResume) {
         self.resumes = self.resumes.saturating_add(1);
@@ -95,6 +112,9 @@ impl Run {
         // The host of another machine does not know them.
         if !resume.keeps_sessions {
             self.sessions.clear();
+        }
+        if !is_rewound && self.was_killed_in_a_call(machine) {
+            self.charge_cut_off_call();
         }
         // A resume is a new try at whatever did not answer.
         self.calls = Calls::default();

@@ -1,6 +1,8 @@
 //! States that need a model, signals and hand-offs, and what models may cost.
 
+use super::resumed::folded;
 use super::*;
+use crate::engine::past::Standing;
 
 const FIX: &str = "states:\n  fix: {action: /fix it, on_yes: done, on_no: fix}\n  done: {terminal: true}\n";
 
@@ -164,4 +166,29 @@ fn a_closing_prompt_is_left_out_without_a_model() {
     closing done: /say bye (0)
     = success (0, unverified) by Terminal in done after 1 iterations, 1 steps: ended in `done` unverified: nothing passed
     ");
+}
+
+#[test]
+fn a_call_that_a_kill_cut_off_counts_for_the_caps_of_who_goes_on() {
+    let machine = machine(&format!("budget: {{llm_calls: 2}}\n{FIX}"));
+    let all = events(&machine, with_llm(Llm::On), &world("judge: 0 yes"));
+    let is_call = |event: &Event| matches!(event, Event::ActionStart { .. });
+    let cut = all.iter().position(is_call).unwrap() + 1;
+    let mut kept: Vec<(Event, Duration)> =
+        all[..cut].iter().map(|event| (event.clone(), Duration::ZERO)).collect();
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let past = folded(&machine, &kept);
+        let Standing::Open(how) = past.standing(&machine) else { panic!("{past:?}") };
+        let mut engine = Engine::resume(&machine, with_llm(Llm::On), past, how, Duration::ZERO);
+        let events = engine.handle(Input::Begin, Duration::ZERO).unwrap();
+        // The next kill comes in the middle of the call as well.
+        kept.extend(events.into_iter().map(|event| (event, Duration::ZERO)));
+        ends.push(match engine.next() {
+            Next::Prompt(_) => "asked".to_owned(),
+            Next::Done(end) => end.reason.clone(),
+            other => panic!("{other:?}"),
+        });
+    }
+    assert_eq!(ends, ["asked", "stopped at 2 of 2 model calls"]);
 }
