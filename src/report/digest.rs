@@ -38,7 +38,6 @@ use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::question::{Awaiting, GivenAnswer};
 use crate::engine::reused::ReusedRun;
 use crate::evaluate::model::Usage;
-use crate::evaluate::verdict::Observes;
 
 /// How many steps are kept from the beginning.
 pub const FIRST_STEPS: usize = 100;
@@ -261,14 +260,6 @@ impl Digest {
         let ends = if self.broken_off.is_some() { "can be read until" } else { "ends at" };
         let message = format!("the process was killed, and the journal {ends} {at}: {unknown}, is not known");
         self.warn(None, &message);
-        let passed = self.tracker.passing().map(|step| step.number);
-        // The same rule as for an end that the run writes itself. The open step
-        // comes first: the tracker counts only finished ones.
-        let verified = match self.unfinished().map_or(Observes::Nothing, Step::observes) {
-            Observes::Passing => true,
-            Observes::Failing => false,
-            Observes::Nothing => passed.is_some() && passed > self.tracker.failing().map(|step| step.number),
-        };
         let end = LoopComplete {
             outcome: Outcome::Interrupted,
             terminated_by: TerminatedBy::Killed,
@@ -277,7 +268,8 @@ impl Digest {
             steps: u32::try_from(self.step_count()).unwrap_or(u32::MAX),
             cycles: self.cycles(),
             duration_ms: millis(self.duration()),
-            verified,
+            // Nobody looked at the tree that was left.
+            verified: false,
             unproven: false,
             exit_code: KILLED,
             signal: None,
@@ -911,14 +903,14 @@ mod tests {
         journal.step(("check", 1), "mypy", (0, ""), "yes", "fix");
         let (end, said, warned) = killed(&journal);
         let end = end.unwrap();
-        assert_eq!((end.final_state.as_str(), end.exit_code, end.verified), ("fix", 137, true));
+        assert_eq!((end.final_state.as_str(), end.exit_code, end.verified), ("fix", 137, false));
         assert_eq!((end.outcome, end.terminated_by), (Outcome::Interrupted, TerminatedBy::Killed));
         assert_eq!(said, "interrupted: killed in state `fix`");
         assert!(warned.ends_with("what came after its last event, is not known"), "{warned}");
 
         journal.step(("fix", 1), "ruff", (1, ""), "no", "check").enter("check", 2).act("mypy");
         let (end, _, warned) = killed(&journal);
-        assert!(!end.unwrap().verified, "a failing observation came since");
+        assert!(!end.unwrap().verified);
         assert!(warned.contains("how `check` (step 3) ended"), "{warned}");
 
         let (_, said, _) = killed(&Journal::start());

@@ -11,6 +11,7 @@ use super::target::ReportTarget;
 use crate::ci::reported::FinalReport;
 use crate::forge::github::api::ApiError;
 use crate::forge::github::pull_comments;
+use crate::report::digest::Digest;
 use crate::report::formats::{markdown, summary};
 
 /// GitHub refuses a comment of more than 65,536 characters.
@@ -61,7 +62,7 @@ impl Channel for CommentChannel {
         let Some(number) = pull_request(target)? else { return Ok(None) };
         let marker = marker(target);
         let own = state(&report.digest, target.sha());
-        let ours = body(&marker, &summary::render(&report.digest), &marked(target.url(), target, own));
+        let ours = body(&marker, &told(&report.digest, target.sha()), &marked(target.url(), target, own));
         // What stands for a run that came out worse, and whose own comment may have been written over.
         let mut stand_in: Option<StandingText> = None;
         let mut another: Option<String> = None;
@@ -120,6 +121,15 @@ impl Channel for CommentChannel {
         }
         Ok(another.map(|why| format!("the comment on the pull request is that of another run: {why}")))
     }
+}
+
+/// Says how the run came out, of the commit that the comment is about: a success of something else is none of it.
+fn told(digest: &Digest, sha: &str) -> String {
+    let summary = summary::render(digest);
+    let Some(caveat) = digest.caveat_at(sha) else { return summary };
+    let summary = summary.replacen('✅', "⚠️", 1);
+    let (heading, rest) = summary.split_once('\n').unwrap_or((&summary, ""));
+    format!("{heading}\n\n> success {}\n{rest}", markdown::words(&caveat.words()))
 }
 
 /// Reads the text of a comment; nothing where that is not known.
