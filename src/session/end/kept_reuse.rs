@@ -69,6 +69,11 @@ pub(super) async fn settle(
     match (after, &pending.unkept) {
         (_, Some(why)) => unkept(why),
         (Err(why), None) => unkept(&why.to_string()),
+        // Its inputs are what they were, and the check had said no of them: what made it say yes is not among them, and need not be
+        // there when a later run is left out.
+        (Ok(_), None) if !digest.mends().fixed().is_empty() => {
+            unkept("a check said no of the same inputs until something else had worked");
+        }
         (Ok(after), None) => keep(&pending, &after.parts, verified, run, &digest, session),
     }
 }
