@@ -130,11 +130,10 @@ impl Environment {
         self.brokered.get_or_init(|| names.collect());
     }
 
-    /// Returns every variable, for templates.
+    /// Returns the variables for templates, whose values end in actions: what no action sees is none of them. A token that an
+    /// action may have where the job says so is one, because a loop has to name it.
     pub(crate) fn for_templates(&self) -> BTreeMap<String, String> {
-        let mut variables = self.variables.clone();
-        variables.retain(|name, _| !self.is_brokered(name));
-        variables
+        self.for_actions(true)
     }
 
     /// Tells whether some variable has this value.
