@@ -130,15 +130,20 @@ fn lists(secret: &str) -> impl Iterator<Item = SecretForm> {
     // The bytes of Java have a sign, which is passed over like everything between the numbers.
     let signed = secret.bytes().map(|byte| i32::from(byte.cast_signed()).abs()).collect();
     let characters = secret.chars().filter_map(|c| i32::try_from(u32::from(c)).ok()).collect();
-    let octal = bytes.iter().map(|byte| format!("{byte:03o}")).collect();
-    let padded = bytes.iter().map(|byte| format!("{byte:03}")).collect();
+    // As C and shells write them, and with the sign of each.
+    let octal = |write: fn(&i32) -> String| bytes.iter().map(write).collect::<Vec<_>>();
+    let mut all = vec![
+        octal(|byte| format!("{byte:03o}")),
+        octal(|byte| format!("{byte:o}")),
+        octal(|byte| format!("0{byte:o}")),
+    ];
+    all.push(bytes.iter().map(|byte| format!("{byte:03}")).collect());
     let decimal = |numbers: Vec<i32>| numbers.iter().map(i32::to_string).collect::<Vec<_>>();
-    [octal, padded, decimal(bytes), decimal(signed), decimal(characters)].into_iter().map(
-        |numbers: Vec<String>| {
-            let digits = numbers.iter().map(|number| u8::try_from(number.len()).unwrap_or(u8::MAX)).collect();
-            SecretForm::new(SecretEncoding::Numbers(digits), numbers.join(" "))
-        },
-    )
+    all.extend([bytes, signed, characters].map(decimal));
+    all.into_iter().map(|numbers: Vec<String>| {
+        let digits = numbers.iter().map(|number| u8::try_from(number.len()).unwrap_or(u8::MAX)).collect();
+        SecretForm::new(SecretEncoding::Numbers(digits), numbers.join(" "))
+    })
 }
 
 impl SecretForm {
