@@ -147,6 +147,10 @@ impl LoopRepository {
         };
         // The diff with three dots needs a common commit, which a shallow clone may have cut off.
         match self.git.line(&Call::new("merge-base").id(&commit).revision("HEAD")) {
+            // What the push took away has changed as well, and the diff with three dots does not see it.
+            Ok(common) if base == AUTO && event.name == "push" && common.trim() != commit.as_str() => {
+                Ok(Err(TreeError::unfit(format!("the push replaced {shown}"))))
+            }
             Ok(_) => Ok(Ok(Base { commit, shown: shown.to_owned() })),
             Err(_) => {
                 Err(self.missing(&format!("`{shown}` and HEAD have no commit in common in this clone")))
