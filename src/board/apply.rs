@@ -271,7 +271,11 @@ fn fail(board: &mut Board, limits: &Limits, report: &Report, notes: &mut Vec<Not
     }
     let id = current(board)?.id.clone();
     escalate(&format!("task {id}"), Some(&id), report, notes);
-    let why = said(report);
+    let why = match said(report) {
+        // The next prompt shows it, and an empty line says nothing.
+        nothing if nothing.is_empty() => "nothing was printed".to_owned(),
+        why => why,
+    };
     let task = current(board)?;
     let text = format!("task {id} failed in attempt {}: {}", task.attempts, one_line(&why, 300));
     notes.push(Note::new(NoteKind::Failed, Some(&id), text));

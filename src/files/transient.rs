@@ -16,8 +16,9 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 use super::read;
 use crate::base::own::UNFINISHED;
 
-/// What the names of the directories of processes begin with.
-const HOMES: &str = ".ll-loop-tmp-";
+/// What the names of the directories of processes begin with. Not with a dot: tools pass over what is hidden, and `init --try` runs
+/// those of a repository in a copy that lies in such a directory.
+const HOMES: &str = "ll-loop-tmp-";
 
 /// What the names of bundles begin with that are still packed.
 pub const PACKED: &str = ".ll-bundle-";

@@ -1,7 +1,7 @@
 //! `ll-loop action`: runs the loop that the inputs of the GitHub Action name. The runner passes them as `INPUT_*`
 //! variables.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -23,6 +23,7 @@ use crate::context::Session;
 use crate::context::environment::Environment;
 use crate::context::error::{Error, Kind};
 use crate::context::options::Upload;
+use crate::files::links;
 use crate::session::end::contained::SIGNALLED;
 
 /// The directory in which a container leaves its outputs and its summary.
@@ -300,5 +301,7 @@ fn there<'s>(session: &Session<'s>) -> Result<Session<'s>, Error> {
         Error::failed(format!("cannot work in the input `working-directory` ({directory})"), &error)
             .of_kind(Kind::Refused)
     })?;
-    Ok(session.at(&there))
+    // What lies around `a/..` is not what lies around `a`, where loops are looked for as well.
+    let leads_up = there.components().any(|part| part == Component::ParentDir);
+    Ok(session.at(&if leads_up { links::real(&there) } else { there }))
 }

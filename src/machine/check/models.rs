@@ -20,6 +20,11 @@ pub(super) fn needed(subject: &CheckedLoop<'_>, findings: &mut Diagnostics) {
 pub fn fate(machine: &Machine, step: &Step) -> String {
     match routing::without_model(machine, step) {
         Some(way) => format!("it goes to `{}` as `blocked`", machine.name_of(way.to)),
+        // Whoever goes on with it finds the same.
+        None if machine.llm.is_forbidden => {
+            "the run stops there (exit 75), and cannot go on while the loop says `llm: {enabled: false}`"
+                .to_owned()
+        }
         None => "the run is saved there (exit 75) for `resume --llm`".to_owned(),
     }
 }

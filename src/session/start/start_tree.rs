@@ -35,8 +35,12 @@ pub(crate) fn area(territory: &Territory, options: &RunOptions, session: &Sessio
 /// Decides what it means if a run changes tracked files and would succeed: what the command line says, or else the loop,
 /// or else what the loop is for. A check in CI is about a commit; who maintains, or lets agents work, wants changes.
 pub(crate) fn on_change(options: &BeginOptions, machine: &Machine, llm: Llm) -> OnChange {
-    let is_check =
-        options.run.audience.is_ci() && machine.maintain.is_none() && !machine.has_board() && llm != Llm::On;
+    // A recording stands for the agents that it was made of.
+    let lets_agents_work = llm == Llm::On || options.run.llm.recording.is_some();
+    let is_check = options.run.audience.is_ci()
+        && machine.maintain.is_none()
+        && !machine.has_board()
+        && !lets_agents_work;
     let by_purpose = if is_check { OnChange::Fail } else { OnChange::Report };
     options.on_change.or(machine.on_change).unwrap_or(by_purpose)
 }
