@@ -27,6 +27,12 @@ pub(super) enum Role {
     Shadow,
     /// A check runs it, and where it is not there, the program at this place outside of the tree.
     Program(Option<String>),
+    /// The same, of a directory into which a text of the check itself puts what it runs.
+    Asked(Option<String>),
+    /// What it says becomes words of a command, or variables of its environment.
+    Words,
+    /// A rule makes it, and may not be run where it is there.
+    Target,
     /// It has the name of a library that is not the work; one that is there from the start is the work.
     Library,
     /// Parts of it are instructions.
@@ -79,7 +85,7 @@ impl Role {
     /// Tells whether all of the file is the judge.
     fn is_a_whole(&self) -> bool {
         let is_part = matches!(self, Self::Section(_) | Self::Inside(_) | Self::Part(..));
-        !is_part && !matches!(self, Self::Library | Self::Named(JudgeKind::Ignored))
+        !is_part && !matches!(self, Self::Library | Self::Target | Self::Named(JudgeKind::Ignored))
     }
 
     /// Returns which parts of the file are judges, where the rest of it is work.
@@ -97,6 +103,9 @@ impl Role {
             | Self::Sourced
             | Self::Shadow
             | Self::Program(_)
+            | Self::Asked(_)
+            | Self::Words
+            | Self::Target
             | Self::Library
             | Self::Named(_) => None,
         }
@@ -111,7 +120,27 @@ impl Role {
                 let also = Some("it was there before the check that passed would have made it".to_owned());
                 return Some(Assessed { kind: JudgeChange::Shadows, also });
             }
-            Self::Instruction | Self::Product | Self::Program(None)
+            // No shell finds a program that may not be run.
+            Self::Asked(_) if end.mode == FileMode::File => return None,
+            // The check asks for what is made there, by itself or by a command of the loop.
+            Self::Asked(_) | Self::Sourced
+                if (end.is_ignored || is_of_dependencies(path)) && is_made_by_the_loop(path, tree) =>
+            {
+                JudgeChange::Installed
+            }
+            Self::Target if is_made_by_the_loop(path, tree) => return None,
+            Self::Target => {
+                let also = Some("where it is there, the rule that makes it may not be run".to_owned());
+                return Some(Assessed { kind: JudgeChange::Shadows, also });
+            }
+            Self::Words if is_made_by_the_loop(path, tree) => {
+                if end.is_ignored { JudgeChange::Installed } else { JudgeChange::Added }
+            }
+            Self::Words => {
+                let also = Some("it is new, and what it says becomes words of a command".to_owned());
+                return Some(Assessed { kind: JudgeChange::Weakens, also });
+            }
+            Self::Instruction | Self::Product | Self::Program(None) | Self::Asked(None)
                 if end.is_ignored || is_of_dependencies(path) =>
             {
                 let is_made_by_the_check = matches!(self, Self::Product) || tree.was_made_at_last(path);
@@ -123,13 +152,13 @@ impl Role {
                 JudgeChange::Installed
             }
             // Another name for the program that was run until now.
-            Self::Program(Some(elsewhere))
+            Self::Program(Some(elsewhere)) | Self::Asked(Some(elsewhere))
                 // A link to the very program that was run before changes nothing.
                 if end.mode == FileMode::Link && end.bytes == elsewhere.as_bytes() =>
             {
                 JudgeChange::Installed
             }
-            Self::Program(Some(elsewhere)) => {
+            Self::Program(Some(elsewhere)) | Self::Asked(Some(elsewhere)) => {
                 let also = Some(format!("{elsewhere} was run until now"));
                 return Some(Assessed { kind: JudgeChange::Shadows, also });
             }
@@ -157,6 +186,7 @@ impl Role {
             Self::Instruction
             | Self::Product
             | Self::Program(None)
+            | Self::Asked(None)
             | Self::Declared
             | Self::Named(JudgeKind::Workflow) => JudgeChange::Added,
             Self::Inside(_) => return None,
@@ -180,6 +210,7 @@ impl Role {
             Self::Instruction
                 | Self::Shadow
                 | Self::Program(_)
+                | Self::Asked(_)
                 | Self::Declared
                 | Self::Named(JudgeKind::Shadow)
         );
@@ -210,7 +241,8 @@ impl Role {
             Self::Section(row) => of_parts(old, new, &self.selection(path)?, row.grows),
             Self::Part(..) => of_parts(old, new, &self.selection(path)?, false),
             Self::Inside(row) => of_tests_inside(path, old, new, row),
-            Self::Library => None,
+            // Whatever is built is another one after each change of the work.
+            Self::Library | Self::Target => None,
             Self::Loop
             | Self::Declared
             | Self::Instruction
@@ -218,6 +250,8 @@ impl Role {
             | Self::Sourced
             | Self::Shadow
             | Self::Program(_)
+            | Self::Asked(_)
+            | Self::Words
             | Self::Named(
                 JudgeKind::Config | JudgeKind::Shadow | JudgeKind::Compiled | JudgeKind::Workflow,
             ) => {
@@ -235,6 +269,11 @@ const OF_DEPENDENCIES: [&str; 5] = [".tox", ".venv", "node_modules", "vendor", "
 
 fn is_of_dependencies(path: &str) -> bool {
     path.split('/').any(|part| OF_DEPENDENCIES.contains(&part))
+}
+
+/// Tells whether a file that is new was made by the check that looked last, or by a command of the loop.
+fn is_made_by_the_loop(path: &str, tree: &dyn Tree) -> bool {
+    tree.was_made_at_last(path) || tree.is_installed(path)
 }
 
 /// Tells whether two texts of a configuration differ in how they are laid out alone.

@@ -9,11 +9,12 @@ use super::found_judges::{
 };
 pub use super::instructions::CheckCommand;
 use super::instructions::{Instruction, InstructionPart, Instructions, instructions};
-use super::judge_catalog::{CATALOG, JudgeKind, PartFormat};
+use super::judge_catalog::{CATALOG, JudgeKind, PartFormat, SectionRow};
+use super::judge_parts::PartSelection;
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
 use super::tree::{At, FileAt, Tree, extension};
-use super::{added_tests, judge_parts, restored_parts};
+use super::{added_tests, entry_points, judge_parts, restored_parts};
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -46,7 +47,9 @@ pub struct FollowedChecks {
 /// Follows the commands of checks through scripts and tasks.
 pub fn followed(commands: &[CheckCommand<'_>], start: &dyn Tree) -> FollowedChecks {
     let Instructions { all, leaves } = instructions(commands, start);
-    let obeyed: BTreeSet<String> = all.into_iter().map(|instruction| instruction.path).collect();
+    // What is not known by its place has no path.
+    let paths = all.into_iter().map(|instruction| instruction.path).filter(|path| !path.is_empty());
+    let obeyed: BTreeSet<String> = paths.collect();
     let called = leaves.into_iter().map(|(_, words)| words).collect();
     FollowedChecks { obeyed: obeyed.into_iter().collect(), called }
 }
@@ -152,6 +155,21 @@ impl<'a> KnownJudges<'a> {
         }
     }
 
+    /// Tells whether a file lists nothing but plugins that the manifest of the start names, as an installation makes it.
+    fn is_made_of_a_manifest(&self, path: &str, row: &SectionRow) -> bool {
+        let Some(file) = self.comparison.end.file(path).filter(|_| entry_points::is_list(path)) else {
+            return false;
+        };
+        let text = String::from_utf8_lossy(&file.bytes);
+        let parts = judge_parts::parts(&text, &PartSelection::of_section(row, None)).unwrap_or_default();
+        let manifest = |place: &String| self.comparison.start.file(place);
+        let manifests = entry_points::manifests(path);
+        let manifests = manifests.iter().filter_map(manifest).map(|file| file.bytes);
+        let manifests: Vec<String> =
+            manifests.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
+        parts.iter().all(|part| manifests.iter().any(|manifest| entry_points::is_named(part, manifest)))
+    }
+
     /// Returns every way in which the file at a path is a judge.
     fn roles(&self, path: &str) -> Vec<JudgeRole> {
         if self.comparison.declared.are_none {
@@ -208,9 +226,17 @@ impl<'a> KnownJudges<'a> {
             Some((JudgeKind::Test, _)) | None => {}
             Some((kind, what)) => roles.push(self.of_all(Role::Named(kind), what.clone())),
         }
-        let sections =
-            CATALOG.sections.iter().filter(|row| row.format != PartFormat::Make && row.means(path));
+        let sections = CATALOG
+            .sections
+            .iter()
+            .filter(|row| row.format != PartFormat::Make && row.means(path))
+            .filter(|row| !self.is_made_of_a_manifest(path, row));
         roles.extend(sections.map(|row| self.of_all(Role::Section(row), row.what.clone())));
+        let source = path.strip_suffix(".pyi").map(|stem| format!("{stem}.py"));
+        if source.is_some_and(|source| self.comparison.start.file(&source).is_some()) {
+            let why = "type checkers look at it in place of the source beside it".to_owned();
+            roles.push(self.of_all(Role::Shadow, why));
+        }
         let is_test = matches!(row, Some(row) if row.kind == JudgeKind::Test);
         if let Some(language) = CATALOG.language(path).filter(|_| has_testers && !is_test) {
             let is_meant = |word: &String| self.words.contains(word.as_str());
@@ -224,7 +250,9 @@ impl<'a> KnownJudges<'a> {
 fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
     let state = &instruction.state;
     let is_it = match instruction.part {
-        InstructionPart::Folder => {
+        // A folder is a target as well.
+        InstructionPart::Target if instruction.path == path => true,
+        InstructionPart::Folder | InstructionPart::Target => {
             path.strip_prefix(instruction.path.as_str()).is_some_and(|rest| rest.starts_with('/'))
         }
         InstructionPart::Whole
@@ -233,7 +261,14 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
         | InstructionPart::Targets(_)
         | InstructionPart::Keys(_)
         | InstructionPart::Shadow
+        | InstructionPart::Words
+        | InstructionPart::Asked(_)
         | InstructionPart::Program(_) => instruction.path == path,
+        InstructionPart::Anywhere(_) => {
+            let above = path.strip_suffix(instruction.path.as_str());
+            above.is_some_and(|above| above.is_empty() || above.ends_with('/'))
+        }
+        InstructionPart::AnyScript => may_be_run(path),
     };
     let (role, why) = match &instruction.part {
         InstructionPart::Whole | InstructionPart::Folder => {
@@ -242,6 +277,14 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
         InstructionPart::Product => (Role::Product, format!("`{state}` makes and runs it")),
         InstructionPart::Sourced => (Role::Sourced, format!("what `{state}` runs reads it in")),
         InstructionPart::Shadow => (Role::Shadow, format!("`{state}` would run it")),
+        InstructionPart::AnyScript => {
+            (Role::Instruction, format!("`{state}` runs more than could be followed, and maybe this"))
+        }
+        InstructionPart::Target => (Role::Target, format!("`{state}` makes it by a rule")),
+        InstructionPart::Words => (Role::Words, format!("what it says is read into what `{state}` runs")),
+        InstructionPart::Asked(elsewhere) | InstructionPart::Anywhere(elsewhere) => {
+            (Role::Asked(elsewhere.clone()), format!("`{state}` runs it, as it puts its folder into PATH"))
+        }
         InstructionPart::Program(elsewhere) => {
             (Role::Program(elsewhere.clone()), format!("`{state}` runs it"))
         }
@@ -253,6 +296,13 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
         }
     };
     is_it.then(|| JudgeRole { role, why, checks: vec![state.clone()] })
+}
+
+/// Tells whether a file is one by which scripts and tasks are run.
+fn may_be_run(path: &str) -> bool {
+    const NAMES: [&str; 4] = ["Makefile", "makefile", "GNUmakefile", "package.json"];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    NAMES.contains(&name) || matches!(extension(path), Some("sh" | "bash" | "mk"))
 }
 
 /// Tells whether a command looks at tests as at any other file.

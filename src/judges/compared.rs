@@ -72,7 +72,11 @@ pub(super) fn is_compared(command: &SimpleCommand, all: &[SimpleCommand], text: 
     }
 }
 
-fn last_of_pipeline<'c>(command: &'c SimpleCommand, all: &'c [SimpleCommand]) -> Option<&'c SimpleCommand> {
+/// Returns the last command of the pipeline that a command is in.
+pub(super) fn last_of_pipeline<'c>(
+    command: &'c SimpleCommand,
+    all: &'c [SimpleCommand],
+) -> Option<&'c SimpleCommand> {
     let mut last = command;
     while last.after == Some(ShellOperator::Pipe) {
         last = all.iter().find(|next| next.range.start >= last.range.end)?;
@@ -81,14 +85,14 @@ fn last_of_pipeline<'c>(command: &'c SimpleCommand, all: &'c [SimpleCommand]) ->
 }
 
 /// Returns the command that a command is a part of.
-fn around<'c>(command: &SimpleCommand, all: &'c [SimpleCommand]) -> Option<&'c SimpleCommand> {
+pub(super) fn around<'c>(command: &SimpleCommand, all: &'c [SimpleCommand]) -> Option<&'c SimpleCommand> {
     let (start, end) = (command.range.start, command.range.end);
     let holds = |other: &&SimpleCommand| other.range.start < start && other.range.end > end;
     all.iter().filter(holds).min_by_key(|other| other.range.len())
 }
 
 /// Returns the variable that is set to what a command prints: `NAME=$(…)`.
-fn variable<'t>(command: &SimpleCommand, text: &'t str) -> Option<&'t str> {
+pub(super) fn variable<'t>(command: &SimpleCommand, text: &'t str) -> Option<&'t str> {
     let before = text.get(..command.range.start)?.trim_end();
     let before = before.strip_suffix("$(").or_else(|| before.strip_suffix('`'))?;
     let before = before.strip_suffix('"').unwrap_or(before).strip_suffix('=')?;
@@ -97,21 +101,23 @@ fn variable<'t>(command: &SimpleCommand, text: &'t str) -> Option<&'t str> {
     before.get(start..).filter(|name| !name.is_empty())
 }
 
+/// Tells whether a text asks for a variable.
+pub(super) fn names_variable(text: &str, name: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|sign: char| sign.is_ascii_alphanumeric() || sign == '_');
+    let mut forms = [format!("${name}"), format!("${{{name}")].into_iter();
+    forms.any(|form| text.match_indices(&form).any(|(at, _)| ends(&text[at + form.len()..])))
+}
+
 /// Tells whether all that asks for a variable compares it.
 fn is_variable_compared(name: &str, all: &[SimpleCommand], text: &str) -> bool {
-    let (short, long) = (format!("${name}"), format!("${{{name}"));
-    let ends = |rest: &str| !rest.starts_with(|sign: char| sign.is_ascii_alphanumeric() || sign == '_');
-    let names = |word: &str| {
-        [&short, &long]
-            .into_iter()
-            .any(|form| word.match_indices(form).any(|(at, _)| ends(&word[at + form.len()..])))
-    };
     let is_shown = |command: &SimpleCommand| {
         matches!(command.values().first(), Some(Some("echo" | "printf" | "cat")))
             // Printed to the log, for people, says nothing about the check.
             && command.after != Some(ShellOperator::Pipe)
     };
-    let asking = all.iter().filter(|command| text.get(command.range.clone()).is_some_and(names));
+    let asking = all
+        .iter()
+        .filter(|command| text.get(command.range.clone()).is_some_and(|text| names_variable(text, name)));
     let mut asking = asking.filter(|command| !is_shown(command)).peekable();
     asking.peek().is_some() && asking.all(|command| last_of_pipeline(command, all).is_some_and(compares))
 }

@@ -10,15 +10,24 @@ use super::compared::is_compared;
 use super::judge_catalog::CATALOG;
 use super::known_values::{self, FROM_ROOT};
 use super::makefile::{self, Makefile};
+use super::search_path::{AddedPlace, AddedPlaces, SearchPlace};
 use super::tree::{Tree, extension};
+use super::{named_modules, read_words};
 use crate::base::text::{after_last, first_line, head};
 use crate::shell::command::{SimpleCommand, commands};
 use crate::shell::token::ShellOperator;
 
-/// How many scripts and tasks are followed into each other.
-const DEEPEST: usize = 3;
+/// How many scripts and tasks are followed into each other: far more than there are in any repository.
+const DEEPEST: usize = 12;
 
-/// The most instructions that are looked for: a hostile Makefile has no end.
+/// How deep a program is that is looked up, and not followed by intent.
+const LOOKED_UP: usize = 1000;
+
+/// How many links are followed.
+const MOST_LINKS: usize = 3;
+
+/// The most instructions that are looked for, and the most names of a text: a hostile Makefile has no end.
+const MOST_INSTRUCTIONS: usize = 5000;
 const MOST: usize = 500;
 
 /// The most commands that are followed of a check. Each may cost the reading of a manifest.
@@ -68,6 +77,16 @@ pub(super) enum InstructionPart {
     Shadow,
     /// A program that is looked for here, with the one outside of the tree that is run where there is none.
     Program(Option<String>),
+    /// The same, where a text of the check itself asks for the directory.
+    Asked(Option<String>),
+    /// The same, in any directory whose path ends so.
+    Anywhere(Option<String>),
+    /// All of it: what it says becomes words of a command, or variables of its environment.
+    Words,
+    /// A file or a folder that a rule makes: where it is there, the rule may not be run.
+    Target,
+    /// Scripts and files of tasks, wherever they are: not all that the check runs could be followed.
+    AnyScript,
 }
 
 /// A file that a check runs or obeys.
@@ -179,8 +198,70 @@ const INTERPRETERS: [&str; 24] = [
 /// Of those, the ones whose programs are read here.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "ksh"];
 
+/// Commands that a shell has of its own: no directory of `PATH` is looked into for them.
+const BUILTINS: [&str; 38] = [
+    ".", ":", "[", "[[", "alias", "bg", "break", "case", "cd", "continue", "declare", "dirs", "do", "echo",
+    "esac", "exit", "export", "false", "fg", "for", "getopts", "hash", "jobs", "let", "local", "popd",
+    "printf", "pushd", "pwd", "read", "readonly", "return", "set", "shift", "source", "trap", "true",
+    "unset",
+];
+
+/// Options that name a file whose content becomes variables or words.
+const OPTIONS_OF_WORDS: [&str; 7] = [
+    "--env-file",
+    "--env-file-if-exists",
+    "--dotenv",
+    "--dotenv-filename",
+    "--dotenv-path",
+    "--files-from",
+    "--file-list",
+];
+
+/// Options that name a module, and programs that load it.
+const OPTIONS_OF_MODULES: [&str; 9] = [
+    "-p",
+    "-r",
+    "--require",
+    "--import",
+    "--loader",
+    "--load-plugins",
+    "--plugin",
+    "--plugins",
+    "--reporter",
+];
+const LOADERS: [&str; 25] = [
+    "ava", "behave", "c8", "coverage", "cucumber", "flake8", "jest", "mocha", "mypy", "node", "nodejs",
+    "nose2", "nyc", "py.test", "pylint", "pypy", "pytest", "python", "rake", "rspec", "ruby", "tap",
+    "ts-node", "tsx", "vitest",
+];
+
+/// Where such a module lies, in the directory of a check, and how its file ends.
+const PLACES_OF_MODULES: [&str; 6] = ["", "src/", "lib/", "tests/", "test/", "spec/"];
+const ENDS_OF_MODULES: [&str; 9] =
+    [".py", "/__init__.py", ".js", ".cjs", ".mjs", ".ts", "/index.js", "/index.ts", ".rb"];
+
+/// Programs that read a file of variables of this name without being told.
+const READERS_OF_VARIABLES: [&str; 8] =
+    ["bun", "dotenv", "dotenvx", "env-cmd", "foreman", "heroku", "honcho", "pipenv"];
+
+/// Where environments of Python usually have their programs.
+const USUAL: [&str; 2] = [VENV, "venv/bin"];
+
+/// Programs that run scripts of a manifest by their names.
+const RUNNERS_OF_SCRIPTS: [&str; 9] = [
+    "concurrently",
+    "conc",
+    "npm-run-all",
+    "npm-run-all2",
+    "nps",
+    "run-p",
+    "run-s",
+    "start-server-and-test",
+    "wireit",
+];
+
 /// Options that name a file to be obeyed.
-const OPTIONS: [&str; 30] = [
+const OPTIONS: [&str; 36] = [
     "-c",
     "-f",
     "-p",
@@ -193,6 +274,12 @@ const OPTIONS: [&str; 30] = [
     "--rcfile",
     "--rootdir",
     "--conf",
+    "--cov-config",
+    "--schema",
+    "--expected",
+    "--golden",
+    "--reference",
+    "--thresholds",
     "--settings",
     "--ini",
     "--file",
@@ -217,7 +304,10 @@ const OPTIONS: [&str; 30] = [
 pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> Instructions {
     let mut found = Instructions::default();
     for command in commands {
-        let search = command.search.to_vec();
+        let places = command.search.iter().cloned().map(|place| {
+            if place.starts_with('/') { SearchPlace::Outside(place) } else { SearchPlace::Inside(place) }
+        });
+        let search = places.collect();
         let mut follow = Follow {
             command,
             tree,
@@ -228,9 +318,11 @@ pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> In
             products: BTreeSet::new(),
             left: MOST_COMMANDS,
             patterns: MOST_PATTERNS,
+            functions: BTreeSet::new(),
         };
         follow.shell(command.shell);
         follow.text(command.text, command.directory, 0);
+        follow.configured(command.directory);
     }
     found
 }
@@ -240,9 +332,9 @@ struct Follow<'f> {
     command: &'f CheckCommand<'f>,
     tree: &'f dyn Tree,
     found: &'f mut Instructions,
-    seen: BTreeSet<(String, String, Vec<String>)>,
+    seen: BTreeSet<(String, String, Vec<SearchPlace>)>,
     /// Where programs are looked for.
-    search: Vec<String>,
+    search: Vec<SearchPlace>,
     /// Whether what the command prints is compared with what it ought to be: then it is the work.
     is_compared: bool,
     /// Targets of the rules that are followed.
@@ -251,21 +343,31 @@ struct Follow<'f> {
     left: usize,
     /// How many patterns of files may still be looked up.
     patterns: usize,
+    /// Functions of the texts that are followed.
+    functions: BTreeSet<String>,
 }
 
 impl Follow<'_> {
     fn add(&mut self, path: String, part: InstructionPart) {
         // Whatever comes after is not looked for; the number only keeps a hostile tree from holding
         // up the run.
-        if self.found.all.len() < MOST {
+        if self.found.all.len() < MOST_INSTRUCTIONS {
             self.found.all.insert(Instruction { path, part, state: self.command.state.to_owned() });
+        } else {
+            self.cut();
         }
+    }
+
+    /// Notes that not all that the check runs could be followed.
+    fn cut(&mut self) {
+        let (path, part, state) = (String::new(), InstructionPart::AnyScript, self.command.state.to_owned());
+        self.found.all.insert(Instruction { path, part, state });
     }
 
     /// Adds the program that reads the text of the command, and the files that it is told.
     fn shell(&mut self, words: &[String]) {
         let Some((program, told)) = words.split_first() else { return };
-        self.called(program, self.command.directory, DEEPEST);
+        self.called(program, self.command.directory, LOOKED_UP);
         for path in told.iter().filter_map(|word| resolved(self.command.directory, word)) {
             if self.tree.file(&path).is_some() {
                 self.add(path, InstructionPart::Whole);
@@ -278,14 +380,38 @@ impl Follow<'_> {
         Some(String::from_utf8_lossy(&file.bytes).into_owned())
     }
 
-    /// Follows a text of shell that is run in a directory.
+    /// Follows a text of shell that is run in a directory. What it puts into `PATH` holds for it alone.
     fn text(&mut self, text: &str, directory: &str, depth: usize) {
+        let around = self.search.clone();
+        self.read_in(text, directory, depth);
+        self.search = around;
+    }
+
+    /// Follows a text that is read into another one, which goes on with its `PATH`.
+    fn read_in(&mut self, text: &str, directory: &str, depth: usize) {
         let place = (directory.to_owned(), text.to_owned(), self.search.clone());
+        if (DEEPEST + 1..LOOKED_UP).contains(&depth) {
+            self.cut();
+        }
         // A script may call itself, and two may call each other.
         if depth > DEEPEST || !self.seen.insert(place) {
             return;
         }
-        let text = &known_values::with_known_values(text, directory);
+        let text = &read_words::with_readers(&known_values::with_known_values(text, directory));
+        let added = AddedPlaces::of_text(text);
+        self.add_places(&added, directory);
+        self.functions.extend(read_words::functions(text));
+        for path in self.listed(&read_words::arrays(text), directory) {
+            let path = format!("{FROM_ROOT}{path}");
+            self.given(&[path.as_str()], directory, depth);
+        }
+        for file in read_words::of_loops(text) {
+            self.words_of(&file, directory);
+        }
+        for options in named_modules::options_in_variables(text) {
+            let options: Vec<&str> = options.split_whitespace().collect();
+            self.options("pytest", &options, directory);
+        }
         let mut directory = directory.to_owned();
         let all = commands(text);
         // The directories outside of subshells and substitutions, each with where these end.
@@ -298,7 +424,7 @@ impl Follow<'_> {
             if let Some(end) = subshell_end(text, at) {
                 outside.push((end, directory.clone()));
             }
-            let Some(left) = self.left.checked_sub(1) else { return };
+            let Some(left) = self.left.checked_sub(1) else { return self.cut() };
             self.left = left;
             // Where a word leads that holds a variable or a template is not known before the run.
             let words: Vec<&str> = command.values().iter().map(|value| value.unwrap_or("\0")).collect();
@@ -313,9 +439,16 @@ impl Follow<'_> {
             // everything below.
             if let ["cd" | "pushd", to] = words[..] {
                 directory = entered(&directory, to).unwrap_or(directory);
+                // A directory of `PATH` that is no whole path is one of the place where a program is started.
+                self.add_places(&added, &directory);
                 continue;
             }
             let around = std::mem::replace(&mut self.is_compared, is_compared(command, &all, text));
+            if !self.is_compared {
+                for file in read_words::of_command(command, &all, text) {
+                    self.words_of(&file, &directory);
+                }
+            }
             self.words(&words, &directory, depth);
             self.inputs(command, &words, &directory, depth);
             if let Some(before) = index.checked_sub(1).map(|index| &all[index])
@@ -329,6 +462,45 @@ impl Follow<'_> {
             }
             self.is_compared = around;
         }
+    }
+
+    /// Adds a file whose content becomes words or variables, there or not.
+    fn words_of(&mut self, file: &str, directory: &str) {
+        if let Some(path) = resolved(directory, file) {
+            self.add(path, InstructionPart::Words);
+        }
+    }
+
+    /// Adds directories to those in which programs are looked for, as a text that runs in a directory asks.
+    fn add_places(&mut self, added: &AddedPlaces, directory: &str) {
+        let placed = |places: &[AddedPlace]| -> Vec<SearchPlace> {
+            let of = |place: &AddedPlace| match place {
+                AddedPlace::Known(path) => {
+                    entered(directory, path).map(SearchPlace::Asked).into_iter().collect::<Vec<_>>()
+                }
+                AddedPlace::Unknown(end) => {
+                    // Where git ignores a directory, nothing but its usual name leads there.
+                    let usual =
+                        USUAL.iter().filter(|folder| end.is_empty() || folder.ends_with(end.as_str()));
+                    let usual = usual.map(|folder| SearchPlace::Asked(joined(directory, folder)));
+                    usual.chain([SearchPlace::Somewhere(end.clone())]).collect()
+                }
+            };
+            places.iter().flat_map(of).collect()
+        };
+        let (front, behind) = (placed(&added.front), placed(&added.behind));
+        self.search_first(front);
+        let behind: Vec<SearchPlace> =
+            behind.into_iter().filter(|place| !self.search.contains(place)).collect();
+        self.search.extend(behind);
+    }
+
+    /// Puts places in front of those in which programs are looked for.
+    fn search_first(&mut self, mut places: Vec<SearchPlace>) {
+        // Each once, so that scripts that call each other come to an end.
+        self.search.retain(|place| !places.contains(place));
+        places.append(&mut self.search);
+        self.search = places;
     }
 
     /// Returns what a loop over words does, a text for each word.
@@ -367,6 +539,7 @@ impl Follow<'_> {
         let (behind, folders) = behind_wrappers(words);
         if let (Some(wrapper), true) = (words.first(), behind.len() < words.len()) {
             self.called(wrapper, directory, depth);
+            self.read_by(wrapper, &words[1..], directory);
         }
         let words = behind;
         if folders.is_empty() {
@@ -391,9 +564,34 @@ impl Follow<'_> {
         }
         let around = self.search.clone();
         // In front of the rest: a wrapper looks into its own folder before `PATH`.
-        self.search.splice(0..0, places);
+        self.search_first(places.into_iter().map(SearchPlace::Inside).collect());
         follow(self);
         self.search = around;
+    }
+
+    /// Adds what a program in front of another one reads: files of variables.
+    fn read_by(&mut self, program: &str, arguments: &[&str], directory: &str) {
+        let name = plain_name(program);
+        for (at, word) in arguments.iter().enumerate() {
+            let (option, value) = match word.split_once('=') {
+                Some((option, value)) => (option, Some(value)),
+                None => (*word, arguments.get(at + 1).copied()),
+            };
+            let is_short = matches!(option, "-e" | "-f") && READERS_OF_VARIABLES.contains(&name);
+            if let Some(value) = value.filter(|_| is_short || OPTIONS_OF_WORDS.contains(&option)) {
+                self.words_of(value, directory);
+            }
+        }
+        if READERS_OF_VARIABLES.contains(&name) {
+            for file in [".env", ".env.local", ".env.test"] {
+                self.words_of(file, directory);
+            }
+        }
+        if name == "direnv" {
+            let text = resolved(directory, ".envrc").and_then(|path| self.content(&path));
+            let added = AddedPlaces::of_text(&text.unwrap_or_default());
+            self.add_places(&added, directory);
+        }
     }
 
     /// Adds a program by the word that it is called by, and follows it where it lies in the tree.
@@ -405,21 +603,39 @@ impl Follow<'_> {
             return;
         }
         // The value of a template or a variable is not known before the run, so such a word is not looked for.
-        if program.contains('\0') {
+        if program.contains('\0') || BUILTINS.contains(&program) {
             return;
         }
-        let is_outside = |place: &&String| place.starts_with('/');
-        let there =
-            |place: &String| Some(format!("{place}/{program}")).filter(|path| self.tree.file(path).is_some());
-        let outside = self.search.iter().position(|place| is_outside(&place) && there(place).is_some());
+        let there = |place: &SearchPlace| match place {
+            SearchPlace::Outside(folder) => {
+                Some(format!("{folder}/{program}")).filter(|path| self.tree.file(path).is_some())
+            }
+            SearchPlace::Inside(_) | SearchPlace::Asked(_) | SearchPlace::Somewhere(_) => None,
+        };
+        let outside = self.search.iter().position(|place| there(place).is_some());
         let elsewhere = outside.and_then(|at| there(&self.search[at]));
         // Directories behind the one where the program was found outside are never reached.
-        let before = self.search[..outside.unwrap_or(self.search.len())].iter();
-        let inside: Vec<String> =
-            before.filter(|place| !is_outside(place)).map(|folder| joined(folder, program)).collect();
-        for path in inside {
-            let part = InstructionPart::Program(elsewhere.clone());
-            self.program(&path, &part, true, directory, depth);
+        let before = self.search[..outside.unwrap_or(self.search.len())].to_vec();
+        for place in before {
+            match place {
+                SearchPlace::Outside(_) => {}
+                SearchPlace::Inside(folder) => {
+                    let part = InstructionPart::Program(elsewhere.clone());
+                    self.program(&joined(&folder, program), &part, true, directory, depth);
+                }
+                SearchPlace::Asked(folder) => {
+                    let part = InstructionPart::Asked(elsewhere.clone());
+                    self.program(&joined(&folder, program), &part, true, directory, depth);
+                }
+                SearchPlace::Somewhere(end) => {
+                    let end = joined(&end, program);
+                    self.add(end.clone(), InstructionPart::Anywhere(elsewhere.clone()));
+                    for path in self.matching("", &format!("**/{end}")) {
+                        let part = InstructionPart::Asked(elsewhere.clone());
+                        self.program(&path, &part, true, directory, depth);
+                    }
+                }
+            }
         }
     }
 
@@ -445,12 +661,14 @@ impl Follow<'_> {
         }
         let name = plain_name(program);
         self.called(program, directory, depth);
-        if program.contains('/') || SHELLS.contains(&name) {
+        if program.contains('/') || SHELLS.contains(&name) || self.functions.contains(*program) {
             self.given(arguments, directory, depth);
         }
+        self.compared_with(name, arguments, directory);
         let only_reads = only_reads(name, arguments);
         if !only_reads {
-            self.options(arguments, directory);
+            self.options(name, arguments, directory);
+            self.read_by(program, arguments, directory);
         }
         let is_followed = match name {
             // The program is read and not run, so it is the work.
@@ -468,6 +686,13 @@ impl Follow<'_> {
                 self.interpreted(name, arguments, directory, depth)
                     || self.scripts(name, arguments, directory, depth)
             }
+            // `node --run test` runs a script of the manifest.
+            "node" if arguments.contains(&"--run") => {
+                let behind: Vec<&str> =
+                    arguments.iter().copied().skip_while(|word| *word != "--run").skip(1).collect();
+                self.scripts("npm", &behind, directory, depth)
+            }
+            _ if RUNNERS_OF_SCRIPTS.contains(&name) => self.named_scripts(arguments, directory, depth),
             _ if INTERPRETERS.contains(&name) => self.interpreted(name, arguments, directory, depth),
             // `uv run x.py` runs a file beside it, which no directory of `PATH` has.
             _ if !program.contains('/') && extension(program) == Some("py") => {
@@ -490,7 +715,7 @@ impl Follow<'_> {
                 names.filter(|name| self.scripts_of_all(name, depth)).count() > 0
             }
             "composer" => self.composer(arguments, directory, depth),
-            "tox" => self.lines_after("tox.ini", "commands", directory, depth),
+            "tox" => self.tox(directory, depth),
             "pre-commit" | "prek" => self.hooks(directory, depth),
             "cargo" => self.cargo(arguments, directory, depth),
             "go" => self.go(arguments, directory),
@@ -501,6 +726,23 @@ impl Follow<'_> {
             let known = arguments.iter().map(|word| if word.starts_with(FROM_ROOT) { "\0" } else { *word });
             let leaf = std::iter::once(name).chain(known);
             self.found.leaves.push((self.command.state.to_owned(), leaf.map(str::to_owned).collect()));
+        }
+    }
+
+    /// Adds what something is compared with, where its name says so, and what git is told of files.
+    fn compared_with(&mut self, name: &str, arguments: &[&str], directory: &str) {
+        if matches!(name, "cmp" | "colordiff" | "diff") {
+            for word in arguments.iter().filter(|word| !word.starts_with('-') && is_expectation(word)) {
+                let Some(path) = resolved(directory, word) else { continue };
+                let is_file = self.tree.file(&path).is_some();
+                self.add(path, if is_file { InstructionPart::Whole } else { InstructionPart::Folder });
+            }
+        }
+        let asks = |word: &&str| matches!(*word, "archive" | "check-attr" | "diff" | "grep" | "ls-files");
+        if name == "git" && arguments.iter().any(asks) {
+            for folder in ["", directory] {
+                self.add(joined(folder, ".gitattributes"), InstructionPart::Shadow);
+            }
         }
     }
 
@@ -546,8 +788,19 @@ impl Follow<'_> {
     }
 
     /// Adds the files that options name.
-    fn options(&mut self, arguments: &[&str], directory: &str) {
+    fn options(&mut self, name: &str, arguments: &[&str], directory: &str) {
         for (at, word) in arguments.iter().enumerate() {
+            if LOADERS.contains(&name) {
+                self.option_of_modules(name, word, arguments.get(at + 1).copied(), directory);
+            }
+            // A list of words, as `pytest @tests.txt` reads it.
+            let list =
+                word.strip_prefix('@').filter(|_| INTERPRETERS.contains(&name) || LOADERS.contains(&name));
+            if let Some(path) = list.and_then(|file| resolved(directory, file))
+                && self.tree.file(&path).is_some()
+            {
+                self.add(path, InstructionPart::Words);
+            }
             let value = match word.split_once('=') {
                 Some((option, value)) if OPTIONS.contains(&option) => Some(value),
                 _ if OPTIONS.contains(word) => arguments.get(at + 1).copied(),
@@ -560,6 +813,70 @@ impl Follow<'_> {
         }
     }
 
+    /// Adds the modules that an option names: `-p NAME`, `-pNAME`, `--require=NAME`.
+    fn option_of_modules(&mut self, name: &str, word: &str, next: Option<&str>, directory: &str) {
+        let within = ["-p", "-r"].iter().find_map(|option| word.strip_prefix(option));
+        let value = match word.split_once('=') {
+            Some((option, value)) if OPTIONS_OF_MODULES.contains(&option) => Some(value),
+            _ if OPTIONS_OF_MODULES.contains(&word) => next,
+            _ => within.filter(|_| !word.starts_with("--")),
+        };
+        for module in value.into_iter().flat_map(|value| value.split(',')).take(MOST) {
+            // A plugin of pytest that is new in the tree takes the place of the one that is installed.
+            self.named_module(module, matches!(name, "pytest" | "py.test"), directory);
+        }
+    }
+
+    /// Adds a module that is loaded because it is named, where it lies in the tree, and where a new one would.
+    fn named_module(&mut self, module: &str, takes_new: bool, directory: &str) {
+        // In a package that brings plugins, they are the work.
+        if module.is_empty() || self.brings_plugins(directory) {
+            return;
+        }
+        let as_path = module.replace('.', "/");
+        let stem = if module.contains('/') { module } else { as_path.as_str() };
+        let is_name = module.chars().all(|sign| sign.is_alphanumeric() || matches!(sign, '_' | '.'));
+        let libraries = self.command.libraries.iter().map(|folder| match folder.as_str() {
+            "" => format!("{FROM_ROOT}./"),
+            folder => format!("{FROM_ROOT}{folder}/"),
+        });
+        let places: Vec<String> =
+            PLACES_OF_MODULES.iter().map(|place| (*place).to_owned()).chain(libraries).collect();
+        for place in places {
+            for end in ENDS_OF_MODULES {
+                let Some(path) = resolved(directory, &format!("{place}{stem}{end}")) else { continue };
+                if self.tree.file(&path).is_some() {
+                    self.add(path, InstructionPart::Whole);
+                } else if takes_new && is_name && place.is_empty() && matches!(end, ".py" | "/__init__.py") {
+                    self.add(path, InstructionPart::Shadow);
+                }
+            }
+        }
+    }
+
+    /// Tells whether the package of a directory names plugins of pytest among what it is.
+    fn brings_plugins(&self, directory: &str) -> bool {
+        let mut places = [directory, ""]
+            .into_iter()
+            .flat_map(|folder| ["pyproject.toml", "setup.cfg", "setup.py"].map(|name| joined(folder, name)));
+        places.any(|path| self.content(&path).is_some_and(|text| text.contains("pytest11")))
+    }
+
+    /// Adds the modules and files that the configuration in a directory names to be loaded.
+    fn configured(&mut self, directory: &str) {
+        for name in named_modules::CONFIGURATIONS {
+            let Some(path) = resolved(directory, name) else { continue };
+            let Some(text) = self.content(&path) else { continue };
+            for module in named_modules::named(&path, &text) {
+                self.named_module(&module, false, directory);
+                let file = resolved(directory, &module).filter(|path| is_code(path));
+                if let Some(path) = file.filter(|path| self.tree.file(path).is_some()) {
+                    self.add(path, InstructionPart::Whole);
+                }
+            }
+        }
+    }
+
     /// Adds a program of the tree, and follows it where a shell reads it. A link is followed to where it leads.
     fn program(&mut self, path: &str, part: &InstructionPart, is_shell: bool, directory: &str, depth: usize) {
         let mut path = path.to_owned();
@@ -568,7 +885,7 @@ impl Follow<'_> {
             return;
         }
         // Links are followed a few times, as links can go in a circle.
-        for _ in 0..DEEPEST {
+        for _ in 0..MOST_LINKS {
             let is_product = *part == InstructionPart::Whole && self.products.contains(&path);
             self.add(path.clone(), if is_product { InstructionPart::Product } else { part.clone() });
             let Some(file) = self.tree.file(&path) else { return };
@@ -583,7 +900,27 @@ impl Follow<'_> {
         // Without a first line that says otherwise, the shell reads a program itself.
         let is_named = !text.starts_with("#!") || is_shell_script(&text);
         if is_shell && is_named {
-            self.text(&known_values::filled_in(&text, &path), directory, depth + 1);
+            let text = known_values::filled_in(&text, &path);
+            match part {
+                InstructionPart::Sourced => {
+                    self.read_in(&text, directory, depth + 1);
+                    // Also where it was followed before.
+                    let added = AddedPlaces::of_text(&known_values::with_known_values(&text, directory));
+                    self.add_places(&added, directory);
+                }
+                InstructionPart::Whole
+                | InstructionPart::Product
+                | InstructionPart::Folder
+                | InstructionPart::Targets(_)
+                | InstructionPart::Keys(_)
+                | InstructionPart::Shadow
+                | InstructionPart::Program(_)
+                | InstructionPart::Asked(_)
+                | InstructionPart::Anywhere(_)
+                | InstructionPart::Words
+                | InstructionPart::Target
+                | InstructionPart::AnyScript => self.text(&text, directory, depth + 1),
+            }
         }
     }
 
@@ -637,9 +974,8 @@ impl Follow<'_> {
         // Only a hostile text has modules that run modules without end.
         if !is_there && depth <= DEEPEST {
             let behind = arguments.iter().skip_while(|word| **word != module).copied().collect::<Vec<_>>();
-            // As deep as can be: a tool behind `-m` is looked up, and not followed into other
-            // scripts.
-            self.words(&behind, directory, depth + DEEPEST);
+            // A tool behind `-m` is looked up, and not followed into other scripts.
+            self.words(&behind, directory, depth + LOOKED_UP);
         }
         true
     }
@@ -704,8 +1040,18 @@ impl Follow<'_> {
             // A rule without a recipe makes nothing.
             let makes = needed.iter().filter(|rule| !rule.recipe.is_empty()).flat_map(|rule| &rule.targets);
             self.products.extend(makes.filter_map(|target| resolved(&directory, target)));
-            for line in needed.iter().flat_map(|rule| &rule.recipe) {
-                let line = parsed.filled_in(line);
+            let around = self.search.clone();
+            for value in parsed.search_paths(&needed) {
+                let value = known_values::of_make(&value, &directory);
+                self.add_places(&AddedPlaces::of_value(&value), &directory);
+            }
+            for target in parsed.made(&needed).iter().take(MOST) {
+                if let Some(path) = resolved(&directory, target) {
+                    self.add(path, InstructionPart::Target);
+                }
+            }
+            for line in parsed.recipes(&targets) {
+                let line = known_values::of_make(&parsed.filled_in(&line), &directory);
                 // Signs in front of a recipe's line are for make: not to print it, and not to mind
                 // its failure.
                 let line = line.trim_start_matches(['@', '-', '+']);
@@ -714,10 +1060,13 @@ impl Follow<'_> {
                     .replace("$$", "\u{1}")
                     .replace("$(MAKE)", "make")
                     .replace("${MAKE}", "make")
+                    // What make has a shell print becomes words of the line.
+                    .replace("$(shell ", "\u{1}(")
                     .replace('$', "_")
                     .replace('\u{1}', "$");
                 self.text(&line, &directory, depth + 1);
             }
+            self.search = around;
             return true;
         }
         false
@@ -822,6 +1171,12 @@ impl Follow<'_> {
         let Some(path) = paths.into_iter().find(|path| self.tree.file(path).is_some()) else { return false };
         let text = self.content(&path).unwrap_or_default();
         self.add(path, InstructionPart::Whole);
+        let around = self.search.clone();
+        let added = AddedPlaces::of_tasks(&text, &known_values::from_root(directory));
+        self.add_places(&added, directory);
+        for file in read_words::of_tasks(&text) {
+            self.words_of(&file, directory);
+        }
         let mut waiting: Vec<&str> =
             arguments.iter().copied().filter(|word| !word.starts_with('-')).collect();
         if waiting.is_empty() {
@@ -841,6 +1196,7 @@ impl Follow<'_> {
                 self.text(command, directory, depth + 1);
             }
         }
+        self.search = around;
         true
     }
 
@@ -925,13 +1281,57 @@ impl Follow<'_> {
         }
         // npm runs `pretest` and `posttest` around `test`.
         let names = [format!("pre{name}"), name.to_owned(), format!("post{name}")];
-        let keys = names.iter().map(|name| format!("scripts.{name}")).collect();
-        self.add(path, InstructionPart::Keys(keys));
-        let scripts = names.iter().filter_map(|name| package["scripts"][name].as_str());
-        for script in scripts {
+        let scripts: Vec<&str> = names.iter().filter_map(|name| package["scripts"][name].as_str()).collect();
+        let mut keys: Vec<String> = names.iter().map(|name| format!("scripts.{name}")).collect();
+        // Scripts read the configuration of their manifest by variables.
+        keys.extend(
+            scripts.iter().any(|script| script.contains("npm_package_config")).then(|| "config".to_owned()),
+        );
+        let is_wireit = scripts.iter().any(|script| script.trim() == "wireit");
+        keys.extend(is_wireit.then(|| format!("wireit.{name}")));
+        self.add(path.clone(), InstructionPart::Keys(keys));
+        // Two scripts may name each other. A NUL is in no text that is followed.
+        if depth > DEEPEST || !self.seen.insert((path, format!("\0script {name}"), self.search.clone())) {
+            return true;
+        }
+        for script in &scripts {
             self.searching(&[NODE_BIN], directory, |follow| follow.text(script, directory, depth + 1));
         }
+        let others = scripts.iter().flat_map(|script| scripts_among(script, &package));
+        for other in others.take(MOST).filter(|other| other != name) {
+            self.script_of(&other, directory, depth + 1);
+        }
+        if is_wireit {
+            let task = &package["wireit"][name];
+            if let Some(command) = task["command"].as_str() {
+                self.searching(&[NODE_BIN], directory, |follow| follow.text(command, directory, depth + 1));
+            }
+            let needs = task["dependencies"].as_array().into_iter().flatten();
+            let needs = needs.filter_map(|need| need.as_str().or_else(|| need["script"].as_str()));
+            for need in needs.take(MOST) {
+                self.script_of(need, directory, depth + 1);
+            }
+        }
         true
+    }
+
+    /// Follows scripts of the manifest in a directory that a program is told to run, and texts among its words.
+    fn named_scripts(&mut self, arguments: &[&str], directory: &str, depth: usize) -> bool {
+        if let Some(path) = resolved(directory, "package-scripts.js")
+            && self.tree.file(&path).is_some()
+        {
+            self.add(path, InstructionPart::Whole);
+        }
+        for text in arguments.iter().filter(|word| word.contains(' ')).take(MOST) {
+            self.text(text, directory, depth + 1);
+        }
+        let Some((_, package)) = self.manifest(directory, "package.json") else { return false };
+        let names: Vec<String> =
+            arguments.iter().flat_map(|word| scripts_named(word, &package)).take(MOST).collect();
+        for name in &names {
+            self.script_of(name, directory, depth + 1);
+        }
+        !names.is_empty()
     }
 
     /// Returns the directory of a package that is named by its path, and not by its name.
@@ -976,9 +1376,37 @@ impl Follow<'_> {
         }
     }
 
+    /// Follows the commands of tox, in whichever file they are.
+    fn tox(&mut self, directory: &str, depth: usize) -> bool {
+        let mut is_there = false;
+        for file in ["tox.ini", "setup.cfg"] {
+            for key in ["commands", "commands_pre", "commands_post"] {
+                is_there |= self.lines_after(file, key, directory, depth);
+            }
+        }
+        for file in ["tox.toml", "pyproject.toml"] {
+            let text = resolved(directory, file).and_then(|path| self.content(&path));
+            let Some(table) = text.and_then(|text| toml::from_str::<toml::Table>(&text).ok()) else {
+                continue;
+            };
+            let tool = table.get("tool").and_then(|tool| tool.get("tox")?.as_table());
+            let Some(table) = (if file == "tox.toml" { Some(&table) } else { tool }) else { continue };
+            is_there = true;
+            let mut lines = Vec::new();
+            commands_of_tox(table, &mut lines, 0);
+            for line in lines.iter().take(MOST) {
+                let line = in_root_of_tox(line, directory);
+                let words: Vec<&str> = line.split('\0').collect();
+                self.words(&words, directory, depth + 1);
+            }
+        }
+        is_there
+    }
+
     /// Follows the lines of a key in a file of sections: of what is set there, each line is a command.
     fn lines_after(&mut self, file: &str, key: &str, directory: &str, depth: usize) -> bool {
         let Some(text) = resolved(directory, file).and_then(|path| self.content(&path)) else { return false };
+        let text = in_root_of_tox(&text, directory);
         let mut is_inside = false;
         for line in text.lines() {
             let (name, value) = line.split_once('=').unwrap_or((line, ""));
@@ -1081,6 +1509,89 @@ const OF_CHECKS: [&str; 30] = [
     "tools",
 ];
 const ROOTS_OF_CHECKS: [&str; 8] = ["assert", "audit", "check", "expect", "lint", "spec", "test", "verif"];
+
+/// Returns the scripts of a manifest that a word of a command may name: `unit`, `npm:unit`, `test:*`.
+fn scripts_named(word: &str, package: &Value) -> Vec<String> {
+    let word =
+        ["npm:", "pnpm:", "yarn:", "bun:"].iter().find_map(|begin| word.strip_prefix(begin)).unwrap_or(word);
+    let Some(scripts) = package["scripts"].as_object() else { return Vec::new() };
+    match word.split_once('*') {
+        Some((begin, _)) if !begin.is_empty() => {
+            scripts.keys().filter(|name| name.starts_with(begin)).take(MOST).cloned().collect()
+        }
+        Some(_) => Vec::new(),
+        None => scripts.contains_key(word).then(|| word.to_owned()).into_iter().collect(),
+    }
+}
+
+/// Returns the scripts of a manifest that programs may be told to run by one of its scripts. Package managers are followed
+/// by what they are, and what looks at files alone runs none.
+fn scripts_among(script: &str, package: &Value) -> Vec<String> {
+    const KNOWN: [&str; 9] = ["npm", "pnpm", "yarn", "bun", "npx", "node", "cd", "echo", "export"];
+    let all = commands(script);
+    let runs = |words: &Vec<Option<&str>>| match words.first() {
+        Some(Some(program)) => {
+            let name = plain_name(program);
+            !KNOWN.contains(&name) && !CATALOG.lookers.iter().any(|looker| looker == name)
+        }
+        Some(None) | None => false,
+    };
+    let words = all.iter().map(SimpleCommand::values).filter(runs);
+    words
+        .flat_map(|words| words.into_iter().skip(1).flatten().collect::<Vec<_>>())
+        .flat_map(|word| scripts_named(word, package))
+        .take(MOST)
+        .collect()
+}
+
+/// Returns a text of tox with where it lies.
+fn in_root_of_tox(text: &str, directory: &str) -> String {
+    let root = known_values::from_root(directory);
+    text.replace("{toxinidir}", &root).replace("{tox_root}", &root)
+}
+
+/// Collects the commands of a table of tox, with a NUL between their words.
+fn commands_of_tox(table: &toml::Table, found: &mut Vec<String>, depth: usize) {
+    for (key, value) in table.iter().filter(|_| depth < DEEPEST) {
+        if let Some(table) = value.as_table() {
+            commands_of_tox(table, found, depth + 1);
+        }
+        if !matches!(key.as_str(), "commands" | "commands_pre" | "commands_post") {
+            continue;
+        }
+        for command in value.as_array().into_iter().flatten().filter_map(toml::Value::as_array) {
+            let words: Vec<&str> = command.iter().filter_map(toml::Value::as_str).collect();
+            found.push(words.join("\0"));
+        }
+    }
+}
+
+/// Tells whether a word names what ought to come out of something.
+fn is_expectation(word: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "baseline",
+        "correct",
+        "expect",
+        "expected",
+        "golden",
+        "goldens",
+        "oracle",
+        "ref",
+        "reference",
+        "snapshot",
+        "snapshots",
+        "want",
+    ];
+    let mut words = word.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
+    words.any(|word| WORDS.contains(&word.as_str()))
+}
+
+/// Tells whether a file is one that is loaded.
+fn is_code(path: &str) -> bool {
+    const ENDS: [&str; 14] =
+        ["cjs", "cts", "js", "json", "jsx", "mjs", "mts", "php", "py", "rb", "toml", "ts", "tsx", "yml"];
+    extension(path).is_some_and(|end| ENDS.contains(&end))
+}
 
 /// Tells whether the first line of a script names a shell.
 fn is_shell_script(text: &str) -> bool {
@@ -1352,7 +1863,9 @@ mod tests {
             shell: &shell,
         };
         let all = instructions(&[command], &tree(files)).all;
-        let shown = all.iter().map(|instruction| match &instruction.part {
+        // Each rule that is needed has its target, which has a test of its own.
+        let all = all.iter().filter(|instruction| instruction.part != InstructionPart::Target);
+        let shown = all.map(|instruction| match &instruction.part {
             InstructionPart::Whole => instruction.path.clone(),
             InstructionPart::Folder => format!("{}/", instruction.path),
             InstructionPart::Targets(targets) => format!("{}[{}]", instruction.path, targets.join(" ")),
@@ -1360,6 +1873,13 @@ mod tests {
             InstructionPart::Product => format!("{}*", instruction.path),
             InstructionPart::Sourced => format!("{}.", instruction.path),
             InstructionPart::Shadow => format!("{}?", instruction.path),
+            InstructionPart::Words => format!("{}$", instruction.path),
+            InstructionPart::AnyScript => "any script".to_owned(),
+            InstructionPart::Target => "a target".to_owned(),
+            InstructionPart::Asked(elsewhere) | InstructionPart::Anywhere(elsewhere) => {
+                let sign = if matches!(instruction.part, InstructionPart::Asked(_)) { "+" } else { "~" };
+                format!("{}{sign}{}", instruction.path, elsewhere.as_deref().unwrap_or_default())
+            }
             InstructionPart::Program(None) => format!("{}=", instruction.path),
             InstructionPart::Program(Some(elsewhere)) => format!("{}={elsewhere}", instruction.path),
         });
@@ -1391,6 +1911,7 @@ mod tests {
             ("tox.ini", "[testenv]\ncommands =\n  sh other.sh\n"),
             (".pre-commit-config.yaml", "- repo: local\n  hooks:\n    - entry: ./other.sh\n"),
             (".cargo/config.toml", "[alias]\nci = 'xtask ci'\n"),
+            ("part/tox.toml", "[env_run_base]\ncommands = [['sh', '{tox_root}/x.sh']]\n"),
             ("sub/run.sh", "echo"),
             ("glob.mk", "include mk/*.mk\ntest: part\n"),
             ("mk/a.mk", "part:\n\tsh other.sh\n"),
@@ -1498,15 +2019,16 @@ mod tests {
             ),
             (
                 "bun run unit",
-                "unit package.json[scripts.preunit scripts.unit scripts.postunit] x.js node_modules/.bin/node=",
+                "unit .env$ .env.local$ .env.test$ package.json[scripts.preunit scripts.unit scripts.postunit] x.js node_modules/.bin/node=",
             ),
-            ("bun run x.js", "x.js"),
+            ("bun run x.js", "x.js .env$ .env.local$ .env.test$"),
             ("just test", "justfile other.sh"),
             ("just", "justfile other.sh"),
             ("just all", "justfile other.sh"),
             ("task", "Taskfile.yml other.sh"),
             ("task ci", "Taskfile.yml other.sh"),
             ("tox -e py", "other.sh"),
+            ("cd part && tox", "part/x.sh"),
             ("pre-commit run -a", ".pre-commit-config.yaml other.sh"),
             ("cargo ci", "xtask/"),
             ("go run ./cmd/look", "cmd/look/"),
@@ -1521,6 +2043,11 @@ mod tests {
             ("sh \"$(git rev-parse --show-toplevel)/other.sh\"", "other.sh"),
             ("S=sub; sh $S/run.sh", "sub/run.sh"),
             ("eval sh other.sh; setsid -w stdbuf -oL sh sub/run.sh", "other.sh sub/run.sh"),
+            ("T=(other.sh); for t in \"${T[@]}\"; do sh $t; done", ""),
+            ("T=(scripts/more.sh); for t in \"${T[@]}\"; do sh $t; done", "scripts/more.sh"),
+            ("run() { sh \"$1\"; }; run scripts/more.sh", "scripts/more.sh"),
+            ("diff conf/expected.out out; cmp out src/a.py", "conf/expected.out/"),
+            ("git diff --check", ".gitattributes?"),
             ("./all check.sh src/a.py", "all check.sh lib.sh. tools/look.py conf/pytest.ini"),
             ("$X/check.sh; /usr/bin/check; ~/check.sh", ""),
         ] {
@@ -1565,6 +2092,106 @@ mod tests {
             let found: Vec<&str> = found.split(' ').filter(|path| *path != "tools/sh").collect();
             assert_eq!(found.join(" "), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_program_is_looked_for_where_a_text_says() {
+        let files = &[
+            ("/usr/bin/pytest", ""),
+            ("check.sh", "export PATH=\"$PWD/tools:$PATH\"\npytest -q\n"),
+            ("env.sh", "PATH=tools:$PATH\n"),
+            ("tools/pytest", "#!/bin/sh\nsh other.sh\n"),
+            ("other.sh", ""),
+            ("Makefile", "V = .venv\nexport PATH := $(CURDIR)/$(V)/bin:$$PATH\ntest:\n\tpytest\n"),
+            ("justfile", "export PATH := justfile_directory() + '/tools:' + env('PATH')\ntest:\n  pytest\n"),
+            (".envrc", "PATH_add tools\n"),
+        ];
+        for (text, expected) in [
+            ("PATH=.venv/bin:$PATH pytest", ".venv/bin/pytest+/usr/bin/pytest"),
+            (". .venv/bin/activate && pytest -q", ".venv/bin/activate. .venv/bin/pytest+/usr/bin/pytest"),
+            ("export PATH=tools:$PATH; pytest", "other.sh tools/pytest+/usr/bin/pytest tools/sh+"),
+            ("PATH=$PATH:late pytest", ""),
+            ("sh check.sh", "check.sh other.sh tools/pytest+/usr/bin/pytest tools/sh+"),
+            ("sh check.sh; pytest", "check.sh other.sh tools/pytest+/usr/bin/pytest tools/sh+"),
+            (". ./env.sh; pytest", "env.sh. other.sh tools/pytest+/usr/bin/pytest tools/sh+"),
+            ("PATH=$(f)/x:$PATH pytest", "x/pytest~/usr/bin/pytest f~"),
+            ("make test", "GNUmakefile? Makefile[test] makefile? .venv/bin/pytest+/usr/bin/pytest"),
+            ("just test", "justfile other.sh tools/pytest+/usr/bin/pytest tools/sh+"),
+            ("direnv exec . pytest", "other.sh tools/pytest+/usr/bin/pytest tools/sh+"),
+            ("cd sub; PATH=bin:$PATH pytest", "bin/pytest+/usr/bin/pytest sub/bin/pytest+/usr/bin/pytest"),
+        ] {
+            let all = found(text, &["/usr/bin"], files);
+            // The programs of the directories matter for `pytest` alone.
+            let known = all.split(' ').filter(|path| *path != "tools/sh" && !path.ends_with("/f~"));
+            let mut known: Vec<&str> = known.collect();
+            let mut wanted: Vec<&str> = expected.split(' ').filter(|path| !path.is_empty()).collect();
+            wanted.retain(|path| !path.ends_with("f~"));
+            known.retain(|path| !path.ends_with("/make+") && !path.ends_with("f~"));
+            known.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(known, wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_becomes_words_or_is_named_to_be_loaded_is_found() {
+        let files = &[
+            ("ciplug.py", ""),
+            ("ci/hooks.js", ""),
+            ("ci/list.txt", ""),
+            ("pytest.ini", "[pytest]\naddopts = -p ci.more\n"),
+            ("ci/more.py", ""),
+            ("Makefile", "-include .env\nexport\nT = $(shell cat ci/list.txt)\ntest:\n\tpytest $(T)\n"),
+            ("justfile", "set dotenv-load\ntest:\n  pytest\n"),
+        ];
+        for (text, expected) in [
+            ("export $(grep -v '^#' .env | xargs); pytest", ".env$"),
+            ("env $(cat .env) pytest", ".env$"),
+            ("node --env-file=.env x", ".env$ x"),
+            ("docker run --env-file ci.env x", "ci.env$"),
+            ("dotenv run -- pytest", ".env$ .env.local$ .env.test$"),
+            ("xargs pytest < ci/list.txt", "ci/list.txt$"),
+            ("while read t; do pytest $t; done < ci/list.txt", "ci/list.txt$"),
+            ("pytest @ci/list.txt", "ci/list.txt$"),
+            (
+                "make test",
+                ".env[test *= T= shell=] GNUmakefile? Makefile[test *= T= shell=] makefile? ci/list.txt$",
+            ),
+            ("just test", ".env$ justfile"),
+            ("pytest -p ciplug", "ciplug.py ciplug/__init__.py?"),
+            ("pytest -p xdist", "xdist.py? xdist/__init__.py?"),
+            ("PYTEST_ADDOPTS='-p ciplug' pytest", "ciplug.py ciplug/__init__.py?"),
+            ("mocha --require ./ci/hooks", "ci/hooks.js"),
+            ("mkdir -p ci/more", ""),
+        ] {
+            let all = found(text, &[], files);
+            let mut known: Vec<&str> = all.split(' ').collect();
+            // The shell, and what the configuration names for each check.
+            known.retain(|path| !matches!(*path, "tools/sh" | "ci/more.py"));
+            known.sort_unstable();
+            let mut wanted: Vec<&str> = expected.split(' ').filter(|path| !path.is_empty()).collect();
+            wanted.sort_unstable();
+            assert_eq!(known, wanted, "{text}");
+            assert!(all.contains("ci/more.py"), "{text}");
+        }
+    }
+
+    #[test]
+    fn scripts_are_followed_as_deep_as_they_call_each_other() {
+        let package = r#"{"scripts":{"test":"run-s unit 'more:*'","unit":"npm run a","a":"npm run b","b":"npm run c","c":"npm run d","d":"sh last.sh","more:x":"concurrently \"npm:y\" \"sh other.sh\"","y":"true"}}"#;
+        let files = &[("package.json", package), ("last.sh", ""), ("other.sh", "")];
+        let found = found("npm test", &[], files);
+        for path in ["last.sh", "other.sh", "scripts.more:x", "scripts.y"] {
+            assert!(found.contains(path), "{path}: {found}");
+        }
+        let scripts: Vec<(String, String)> =
+            (0..40).map(|at| (format!("s{at}.sh"), format!("sh s{}.sh", at + 1))).collect();
+        let files: Vec<(&str, &str)> =
+            scripts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        // What is deeper than any repository goes may be anything.
+        let deep = self::found("sh s0.sh", &[], &files);
+        assert!(deep.contains("s5.sh") && deep.contains("any script"), "{deep}");
+        assert!(!self::found("sh s35.sh", &[], &files).contains("any script"));
     }
 
     #[test]

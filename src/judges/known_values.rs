@@ -71,17 +71,54 @@ static PLAIN: LazyLock<Regex> = LazyLock::new(|| {
     .expect("it is a constant")
 });
 
+/// How make says where it runs and where its file lies, and functions that change nothing about a path.
+static OF_MAKE: LazyLock<[(Regex, &str); 5]> = LazyLock::new(|| {
+    [
+        // The shell finds the files, too.
+        (r"\$\((?:wildcard|sort|strip)\s+([^()$]*)\)", "${1}"),
+        (r"\$[({](?:CURDIR|PWD)[)}]|\$\(shell\s+pwd\s*\)", HERE_SIGN),
+        (r"\$\((?:lastword|firstword|word\s+1,)\s*\$[({]MAKEFILE_LIST[)}]\s*\)", "\u{1}/Makefile"),
+        (r"\$\(dir\s+([^\s()$]*/)[^\s()$/]*\s*\)", "${1}"),
+        (r"\$\((?:abspath|realpath|patsubst\s+%/,%,)\s*([^\s()$]*[^\s()$/])/*\s*\)", "${1}"),
+    ]
+    .map(|(pattern, value)| (Regex::new(pattern).expect("it is a constant"), value))
+});
+const HERE_SIGN: &str = "\u{1}";
+
+/// Returns a text of make with where it is run, which it asks for by functions and variables of its own.
+pub(super) fn of_make(text: &str, directory: &str) -> String {
+    if !text.contains('$') || text.len() > LONGEST {
+        return text.to_owned();
+    }
+    let mut text = ROOT_OF_MAKE.replace_all(text, NoExpand(&from_root(""))).into_owned();
+    for _ in 0..DEEPEST {
+        for (pattern, value) in OF_MAKE.iter() {
+            text = pattern.replace_all(&text, *value).into_owned();
+        }
+    }
+    text.replace(HERE_SIGN, &from_root(directory))
+}
+
+/// The root of the repository, as files of make ask for it.
+static ROOT_OF_MAKE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\$\(shell\s+git\s+rev-parse\s+--show-toplevel\s*\)").expect("it is a constant")
+});
+
+/// Returns how a directory is written from the root of the repository.
+pub(super) fn from_root(directory: &str) -> String {
+    if directory.is_empty() { format!("{FROM_ROOT}.") } else { format!("{FROM_ROOT}{directory}") }
+}
+
 /// Returns a text that is run in a directory with what is known of its values: where it runs, where the root is, and variables
 /// that it sets once.
 pub(super) fn with_known_values(text: &str, directory: &str) -> String {
     if !text.contains(['$', '`']) || text.len() > LONGEST {
         return text.to_owned();
     }
-    let root = format!("{FROM_ROOT}.");
+    let root = from_root("");
     let mut text = ROOT.replace_all(text, NoExpand(&root)).into_owned();
     if !MOVES.is_match(&text) {
-        let here = if directory.is_empty() { root } else { format!("{FROM_ROOT}{directory}") };
-        text = HERE.replace_all(&text, NoExpand(&here)).into_owned();
+        text = HERE.replace_all(&text, NoExpand(&from_root(directory))).into_owned();
     }
     for _ in 0..DEEPEST {
         let found = PLAIN.captures_iter(&text).filter(|found| found[2].len() <= LONGEST_PATH);
@@ -176,6 +213,20 @@ mod tests {
             assert_eq!(filled_in(text, "a/b/check.sh").replace(FROM_ROOT, "^"), expected, "{text}");
         }
         assert_eq!(filled_in("$(dirname $0)/x", "check.sh").replace(FROM_ROOT, "^"), "^./x");
+    }
+
+    #[test]
+    fn a_text_of_make_knows_where_it_is_run() {
+        for (text, expected) in [
+            ("$(CURDIR)/bin:$(PATH)", "^a/bin:$(PATH)"),
+            ("${PWD}/x $(shell pwd)/y", "^a/x ^a/y"),
+            ("$(shell git rev-parse --show-toplevel)/x", "^./x"),
+            ("$(dir $(abspath $(lastword $(MAKEFILE_LIST))))bin", "^a/bin"),
+            ("$(abspath x/)/y $(shell ls) $$PWD", "x/y $(shell ls) $$PWD"),
+            ("$(sort $(wildcard t.d/*.sh))", "t.d/*.sh"),
+        ] {
+            assert_eq!(of_make(text, "a").replace(FROM_ROOT, "^"), expected, "{text}");
+        }
     }
 
     #[test]

@@ -27,6 +27,12 @@ pub(super) struct Makefile {
 /// What stands behind the name of a variable among targets: no target ends so.
 const KEY: &str = "=";
 
+/// The key of all variables of a file: what a Makefile exports is read by whatever its recipes start.
+const ALL: &str = "*";
+
+/// The target that exports all variables.
+const EXPORTS: &str = ".EXPORT_ALL_VARIABLES";
+
 /// The most variables of a key each: a hostile Makefile has no end of them.
 const MOST_KEYS: usize = 2000;
 
@@ -40,6 +46,9 @@ const MOST_WORDS: usize = 10_000;
 
 /// Variables that change how every recipe is run.
 const OF_ALL: [&str; 6] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "MAKE", ".RECIPEPREFIX", "PATH"];
+
+/// The target whose needs are no files.
+const PHONY: &str = ".PHONY";
 
 /// Targets that are not files, and change how every recipe is run.
 const SPECIAL: [&str; 6] = [".IGNORE", ".ONESHELL", ".POSIX", ".DEFAULT", ".DELETE_ON_ERROR", ".SILENT"];
@@ -164,8 +173,10 @@ impl Makefile {
         match kind(plain) {
             LineKind::Variable(name) => {
                 self.variables.entry(name.to_owned()).or_default().push(plain.to_owned());
-                // It has a say also where nobody reads the variable: `X := $(eval SHELL := /bin/true)`.
-                if ["eval ", "shell ", "file "].iter().any(|function| calls(plain, function)) {
+                // It has a say also where nobody reads the variable: `X := $(eval SHELL := /bin/true)`, and `export X = 1`.
+                if is_export(plain)
+                    || ["eval ", "shell ", "file "].iter().any(|function| calls(plain, function))
+                {
                     self.others.push(plain.to_owned());
                 }
             }
@@ -205,13 +216,78 @@ impl Makefile {
         self.rules.iter().enumerate().filter(|(at, _)| known.contains(at)).map(|(_, rule)| rule).collect()
     }
 
+    /// Tells whether every variable reaches what the recipes start.
+    fn exports_all(&self) -> bool {
+        let is_of_all = |line: &String| {
+            // Which names a function yields is not known: `export $(shell sed 's/=.*//' .env)`.
+            let rest = line.strip_prefix("export").filter(|_| is_export(line)).map(str::trim);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('$'))
+        };
+        self.others.iter().any(is_of_all)
+            || self.rules.iter().any(|rule| rule.targets.iter().any(|target| target == EXPORTS))
+    }
+
+    /// Returns what the variable `PATH` is made by the file, for some of its rules.
+    pub(super) fn search_paths(&self, rules: &[&MakeRule]) -> Vec<String> {
+        let of_rule = |rule: &&MakeRule| {
+            // `test: PATH := bin:$(PATH)`
+            let needs = rule.needs.join(" ");
+            let (name, value) = needs.split_once('=')?;
+            let name = name.trim_end_matches([':', '?', '+', '!', ' ']).trim_start_matches("export ");
+            (name.trim() == "PATH").then(|| value.trim().to_owned())
+        };
+        let of_all = self.values.get("PATH").cloned();
+        let all = of_all.into_iter().chain(rules.iter().filter_map(of_rule));
+        all.map(|value| self.filled_in(&value)).collect()
+    }
+
+    /// Returns the files that rules make by a recipe, as far as their names are known. What is phony is made whatever is there.
+    pub(super) fn made(&self, rules: &[&MakeRule]) -> Vec<String> {
+        let phony = self.rules.iter().filter(|rule| rule.targets.iter().any(|target| target == PHONY));
+        let phony: BTreeSet<&String> = phony.flat_map(|rule| &rule.needs).collect();
+        let made = rules.iter().filter(|rule| !rule.recipe.is_empty()).flat_map(|rule| &rule.targets);
+        let is_file = |target: &&String| {
+            !phony.contains(target) && !target.starts_with('.') && !target.contains(['%', '$'])
+        };
+        made.filter(is_file).cloned().collect()
+    }
+
+    /// Returns the lines by which some targets are made, with the names that each of them has in its recipe: `$@`, `$<`,
+    /// `$^` and `$*`.
+    pub(super) fn recipes(&self, targets: &[String]) -> Vec<String> {
+        let first = self.rules.iter().flat_map(|rule| &rule.targets).find(|target| !target.starts_with('.'));
+        let mut waiting: Vec<String> =
+            if targets.is_empty() { first.cloned().into_iter().collect() } else { targets.to_vec() };
+        let mut asked = BTreeSet::new();
+        let mut lines = Vec::new();
+        while let Some(target) = waiting.pop().filter(|_| lines.len() < MOST_WORDS) {
+            if !asked.insert(target.clone()) {
+                continue;
+            }
+            for rule in &self.rules {
+                let Some(stem) = rule.stem(&target) else { continue };
+                let needs: Vec<String> = rule.needs.iter().map(|need| need.replacen('%', stem, 1)).collect();
+                // A recipe may call make again for other targets of the same file.
+                let called = rule.recipe.iter().flat_map(|line| made_by(line)).map(str::to_owned);
+                waiting.extend(called.chain(needs.iter().cloned()));
+                let (one, all) = (needs.first().map_or("", String::as_str), needs.join(" "));
+                lines.extend(rule.recipe.iter().map(|line| {
+                    let line = line.replace("$@", &target).replace("$<", one);
+                    line.replace("$^", &all).replace("$+", &all).replace("$*", stem)
+                }));
+            }
+        }
+        lines
+    }
+
     /// Returns the keys of the variables that rules read, set in this file or not.
     pub(super) fn keys(&self, rules: &[&MakeRule]) -> Vec<String> {
         let lines: Vec<String> = rules.iter().flat_map(|rule| rule.lines()).collect();
         let read = self.read(lines.iter().map(String::as_str));
         // Those that change every recipe are read in each file.
         let read = read.into_iter().filter(|name| !OF_ALL.contains(&name.as_str()));
-        read.take(MOST_KEYS).map(|name| name + KEY).collect()
+        let all = self.exports_all().then(|| ALL.to_owned());
+        all.into_iter().chain(read.take(MOST_KEYS)).map(|name| name + KEY).collect()
     }
 
     /// Returns the variables that texts read, set here or not, and those that these read in turn.
@@ -222,7 +298,10 @@ impl Makefile {
         // What is asked in a condition decides which of the rules hold.
         waiting.extend(self.others.iter().flat_map(|line| names(line)));
         waiting.extend(self.others.iter().filter_map(|line| asked(line)).map(str::to_owned));
-        let mut are_all = false;
+        let mut are_all = self.exports_all();
+        if are_all {
+            waiting.extend(self.variables.keys().cloned());
+        }
         let mut known = BTreeSet::new();
         while let Some(name) = waiting.pop() {
             // A name that is put together may be that of any variable.
@@ -247,15 +326,19 @@ impl MakeRule {
     }
 
     fn makes(&self, target: &str) -> bool {
-        let is_special = |made: &String| SPECIAL.contains(&made.as_str());
+        self.stem(target).is_some()
+    }
+
+    /// Returns what stands for the sign of a pattern where the rule makes a target; nothing, where it has no such sign.
+    fn stem<'t>(&self, target: &'t str) -> Option<&'t str> {
         let fits = |made: &String| match made.split_once('%') {
+            // The stem of a pattern has at least one character.
             Some((start, end)) => {
-                // The stem of a pattern has at least one character.
-                target.len() > start.len() + end.len() && target.starts_with(start) && target.ends_with(end)
+                target.strip_prefix(start)?.strip_suffix(end).filter(|stem| !stem.is_empty())
             }
-            None => made == target,
+            None => (made == target || SPECIAL.contains(&made.as_str())).then_some(""),
         };
-        self.targets.iter().any(|made| fits(made) || is_special(made))
+        self.targets.iter().find_map(fits)
     }
 }
 
@@ -325,6 +408,11 @@ fn kind(line: &str) -> LineKind<'_> {
     }
 }
 
+/// Tells whether a line hands variables to what recipes start.
+fn is_export(line: &str) -> bool {
+    line.strip_prefix("export").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
 /// Tells whether a text that begins with a colon is `:=`, `::=` or `:::=`.
 fn is_assigned(text: &str) -> bool {
     text.trim_start_matches(':').starts_with('=')
@@ -391,6 +479,9 @@ pub(super) fn rules(text: &str, targets: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = file.needed(&targets).iter().flat_map(|rule| rule.lines()).collect();
     let mut variables = file.read(lines.iter().map(String::as_str));
     variables.extend(keys.iter().filter_map(|key| key.strip_suffix(KEY)).map(str::to_owned));
+    if variables.contains(ALL) {
+        variables.extend(file.variables.keys().cloned());
+    }
     let set = variables.iter().filter_map(|name| file.variables.get(name)).flatten().cloned();
     let all: Vec<String> = set.chain(file.others.iter().cloned()).collect();
     lines.extend(all);
@@ -423,6 +514,40 @@ mod tests {
             lines(text, &["test"]),
             [".IGNORE: ", "test: ", "\tpytest", "SHELL = /bin/true", "include other.mk"]
         );
+    }
+
+    #[test]
+    fn what_is_exported_counts_for_each_rule() {
+        let rules = "A = 1\ntest:\n\tpytest\n";
+        let plain = lines(rules, &["test"]);
+        assert!(!plain.contains(&"A = 1".to_owned()), "{plain:?}");
+        for more in ["export\n", ".EXPORT_ALL_VARIABLES:\n", "export $(shell sed 's/=.*//' .env)\n"] {
+            let text = format!("{more}{rules}");
+            assert!(lines(&text, &["test"]).contains(&"A = 1".to_owned()), "{more}");
+            let file = Makefile::parse(&text);
+            let keys = file.keys(&file.needed(&["test".to_owned()]));
+            assert!(
+                lines("B = 2\n", &keys.iter().map(String::as_str).collect::<Vec<_>>()) == ["B = 2"],
+                "{more}"
+            );
+        }
+        assert!(lines(&format!("export B = 2\n{rules}"), &["test"]).contains(&"export B = 2".to_owned()));
+    }
+
+    #[test]
+    fn the_search_path_of_recipes_is_known() {
+        for (text, expected) in [
+            (
+                "V = .venv\nexport PATH := $(CURDIR)/$(V)/bin:$$PATH\ntest:\n\tx\n",
+                "$(CURDIR)/.venv/bin:$$PATH",
+            ),
+            ("test: PATH := bin:$(X)\ntest:\n\tx\n", "bin:$(X)"),
+            ("other: PATH = bin\ntest:\n\tx\n", ""),
+        ] {
+            let file = Makefile::parse(text);
+            let needed = file.needed(&["test".to_owned()]);
+            assert_eq!(file.search_paths(&needed).join(" "), expected, "{text}");
+        }
     }
 
     #[test]
@@ -486,6 +611,19 @@ mod tests {
     fn recipes_begin_with_the_sign_that_is_set() {
         let text = ".RECIPEPREFIX = >\ntest:\n> A=1 pytest\n";
         assert_eq!(lines(text, &["test"]), ["test: ", "\tA=1 pytest", ".RECIPEPREFIX = >"]);
+    }
+
+    #[test]
+    fn a_recipe_has_the_names_of_its_target() {
+        let text = "test: a.ok ci/b.sh\n\tsh $(X) $^\n%.ok: ci/%.sh\n\tsh $< > $@; echo $*\n.PHONY: test\n";
+        let file = Makefile::parse(text);
+        let targets = ["test".to_owned()];
+        let mut lines = file.recipes(&targets);
+        lines.sort();
+        assert_eq!(lines, ["sh $(X) a.ok ci/b.sh", "sh ci/a.sh > a.ok; echo a"]);
+        assert!(file.made(&file.needed(&targets)).is_empty());
+        let file = Makefile::parse("check: stamp\n\tx\nstamp: a\n\ttouch stamp\n");
+        assert_eq!(file.made(&file.needed(&["check".to_owned()])), ["check", "stamp"]);
     }
 
     #[test]

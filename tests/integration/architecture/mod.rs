@@ -953,12 +953,15 @@ fn one_place_puts_calls_of_git_together() {
     let naming: Vec<_> = naming.iter().map(|(file, _)| file.as_str()).collect();
     // `--lock git` names the kind of a lock, known checks the git of a loop's commands, and what alters a checkout that of a job's
     // steps: they start nothing.
+    // What a check calls is told by its words.
     // An address may begin with `git:`, which is a protocol, and `ledger: git` names where a day's spending is kept.
     assert_eq!(
         naming,
         [
             "cli/flags.rs",
             "git/call.rs",
+            "judges/instructions.rs",
+            "judges/read_words.rs",
             "machine/known_checks.rs",
             "policy/ledger_place.rs",
             "shelf/copies/git_address.rs",
