@@ -31,8 +31,11 @@ pub(super) enum Role {
     Asked(Option<String>),
     /// What it says becomes words of a command, or variables of its environment.
     Words,
-    /// A rule makes it, and may not be run where it is there.
-    Target,
+    /// A rule makes it, or the folder that it is in, and may not be run where that is there.
+    Target {
+        /// Whether the rule makes the folder.
+        within: bool,
+    },
     /// It has the name of a library that is not the work; one that is there from the start is the work.
     Library,
     /// Parts of it are instructions.
@@ -85,7 +88,7 @@ impl Role {
     /// Tells whether all of the file is the judge.
     fn is_a_whole(&self) -> bool {
         let is_part = matches!(self, Self::Section(_) | Self::Inside(_) | Self::Part(..));
-        !is_part && !matches!(self, Self::Library | Self::Target | Self::Named(JudgeKind::Ignored))
+        !is_part && !matches!(self, Self::Library | Self::Target { .. } | Self::Named(JudgeKind::Ignored))
     }
 
     /// Returns which parts of the file are judges, where the rest of it is work.
@@ -105,7 +108,7 @@ impl Role {
             | Self::Program(_)
             | Self::Asked(_)
             | Self::Words
-            | Self::Target
+            | Self::Target { .. }
             | Self::Library
             | Self::Named(_) => None,
         }
@@ -128,8 +131,8 @@ impl Role {
             {
                 JudgeChange::Installed
             }
-            Self::Target if is_made_by_the_loop(path, tree) => return None,
-            Self::Target => {
+            Self::Target { .. } if is_made_by_the_loop(path, tree) => return None,
+            Self::Target { .. } => {
                 let also = Some("where it is there, the rule that makes it may not be run".to_owned());
                 return Some(Assessed { kind: JudgeChange::Shadows, also });
             }
@@ -242,7 +245,7 @@ impl Role {
             Self::Part(..) => of_parts(old, new, &self.selection(path)?, false),
             Self::Inside(row) => of_tests_inside(path, old, new, row),
             // Whatever is built is another one after each change of the work.
-            Self::Library | Self::Target => None,
+            Self::Library | Self::Target { .. } => None,
             Self::Loop
             | Self::Declared
             | Self::Instruction

@@ -280,7 +280,9 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
         InstructionPart::AnyScript => {
             (Role::Instruction, format!("`{state}` runs more than could be followed, and maybe this"))
         }
-        InstructionPart::Target => (Role::Target, format!("`{state}` makes it by a rule")),
+        InstructionPart::Target => {
+            (Role::Target { within: instruction.path != path }, format!("`{state}` makes it by a rule"))
+        }
         InstructionPart::Words => (Role::Words, format!("what it says is read into what `{state}` runs")),
         InstructionPart::Asked(elsewhere) | InstructionPart::Anywhere(elsewhere) => {
             (Role::Asked(elsewhere.clone()), format!("`{state}` runs it, as it puts its folder into PATH"))
@@ -398,6 +400,12 @@ impl JudgeSearch {
             }
             if matches!(judge.role, Role::Loop) && assessed.kind.state() == JudgesState::Changed {
                 self.loops.insert(path.to_owned());
+            }
+            // The folder stays, whatever is taken out of it.
+            if matches!(judge.role, Role::Target { within: true })
+                && assessed.kind.state() == JudgesState::Changed
+            {
+                self.sources.insert(path.to_owned());
             }
             self.tell(path, judge, assessed);
         }

@@ -54,9 +54,24 @@ pub struct CheckCommand<'a> {
     pub search: &'a [String],
     /// The directories of the tree in which interpreters look for libraries, because of variables such as `PYTHONPATH`.
     pub libraries: &'a [String],
+    /// Those of [`LOADING_VARIABLES`] that its environment has, with their values.
+    pub variables: &'a [(String, String)],
     /// The words in front of the text: the program that reads it, and what that is told.
     pub shell: &'a [String],
 }
+
+/// Variables by which shells and interpreters are told of files that they load first.
+pub const LOADING_VARIABLES: [&str; 9] = [
+    "BASH_ENV",
+    "ENV",
+    "LD_PRELOAD",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+];
 
 /// Which part of a file is an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -323,6 +338,7 @@ pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> In
         follow.shell(command.shell);
         follow.text(command.text, command.directory, 0);
         follow.configured(command.directory);
+        follow.told_by_variables();
     }
     found
 }
@@ -412,6 +428,9 @@ impl Follow<'_> {
             let options: Vec<&str> = options.split_whitespace().collect();
             self.options("pytest", &options, directory);
         }
+        for script in read_words::here_scripts(text) {
+            self.text(&script, directory, depth + 1);
+        }
         let mut directory = directory.to_owned();
         let all = commands(text);
         // The directories outside of subshells and substitutions, each with where these end.
@@ -449,6 +468,7 @@ impl Follow<'_> {
                     self.words_of(&file, &directory);
                 }
             }
+            self.folder_of_unknown(command, &words, text, &directory);
             self.words(&words, &directory, depth);
             self.inputs(command, &words, &directory, depth);
             if let Some(before) = index.checked_sub(1).map(|index| &all[index])
@@ -461,6 +481,29 @@ impl Follow<'_> {
                 }
             }
             self.is_compared = around;
+        }
+    }
+
+    /// Adds the folder of a script whose name is not known before the run: `sh ci/$f`.
+    fn folder_of_unknown(&mut self, command: &SimpleCommand, words: &[&str], text: &str, directory: &str) {
+        let (behind, _) = behind_wrappers(words);
+        let Some(program) = behind.first() else { return };
+        let name = plain_name(program);
+        if !SHELLS.contains(&name) && !matches!(name, "." | "source" | "\0") {
+            return;
+        }
+        let Some(found) = behind.iter().position(|word| *word == "\0") else { return };
+        // Words behind the script are what it is given.
+        if behind[..found].iter().skip(1).any(|word| !word.starts_with('-')) {
+            return;
+        }
+        let word = command.words.get(words.len() - behind.len() + found);
+        let Some(raw) = word.and_then(|word| text.get(word.range.clone())) else { return };
+        let known = raw.trim_start_matches(['"', '\'']).split(['$', '`']).next().unwrap_or_default();
+        let folder = known.rsplit_once('/').map(|(folder, _)| folder.trim_end_matches('"'));
+        let folder = folder.filter(|folder| *folder != ".");
+        if let Some(folder) = folder.and_then(|folder| resolved(directory, folder)) {
+            self.add(folder, InstructionPart::Folder);
         }
     }
 
@@ -854,6 +897,35 @@ impl Follow<'_> {
         }
     }
 
+    /// Adds the files that variables of the environment name to be loaded first.
+    fn told_by_variables(&mut self) {
+        let CheckCommand { variables, directory, .. } = *self.command;
+        for (name, value) in variables {
+            match name.as_str() {
+                "BASH_ENV" | "ENV" | "LD_PRELOAD" | "PYTHONSTARTUP" => {
+                    // `ENV=test` says where something runs.
+                    let is_path = |word: &&str| word.contains(['/', '.']);
+                    for word in value.split([' ', ':']).filter(is_path).take(MOST) {
+                        if let Some(path) = resolved(directory, word) {
+                            self.program(
+                                &path,
+                                &InstructionPart::Sourced,
+                                name.ends_with("ENV"),
+                                directory,
+                                0,
+                            );
+                        }
+                    }
+                }
+                _ => {
+                    let value = if name == "PYTEST_PLUGINS" { format!("-p {value}") } else { value.clone() };
+                    let words: Vec<&str> = value.split_whitespace().take(MOST).collect();
+                    self.options("node", &words, directory);
+                }
+            }
+        }
+    }
+
     /// Tells whether the package of a directory names plugins of pytest among what it is.
     fn brings_plugins(&self, directory: &str) -> bool {
         let mut places = [directory, ""]
@@ -926,7 +998,9 @@ impl Follow<'_> {
 
     /// Adds a script and follows it; tells whether it is there.
     fn script(&mut self, file: &str, is_shell: bool, directory: &str, depth: usize) -> bool {
-        let Some(path) = resolved(directory, file) else { return false };
+        // The sign of `xargs` and `find` for what they have found is no file.
+        let path = resolved(directory, file).filter(|_| file != "{}");
+        let Some(path) = path else { return false };
         self.program(&path, &InstructionPart::Whole, is_shell, directory, depth);
         self.tree.file(&path).is_some()
     }
@@ -1604,7 +1678,7 @@ fn is_shell_alone(words: &[&str]) -> bool {
     let (words, _) = behind_wrappers(words);
     let [program, options @ ..] = words else { return false };
     SHELLS.contains(&plain_name(program))
-        && options.iter().all(|word| word.starts_with('-') && !word.ends_with('c'))
+        && options.iter().all(|word| (word.starts_with('-') && !word.ends_with('c')) || *word == "{}")
 }
 
 /// Tells whether a path says that it is there to check, and not to be checked.
@@ -1854,12 +1928,17 @@ mod tests {
     fn found(text: &str, search: &[&str], files: &[(&str, &str)]) -> String {
         let search: Vec<String> = search.iter().map(|place| (*place).to_owned()).collect();
         let shell = ["tools/sh", "-c"].map(str::to_owned);
+        let variables = [("BASH_ENV", "./.ci-env"), ("NODE_OPTIONS", "--require ./ci/pre")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables =
+            if search.contains(&"variables".to_owned()) { variables.to_vec() } else { Vec::new() };
         let command = CheckCommand {
             state: "check",
             text,
             directory: "",
             search: &search,
             libraries: &[],
+            variables: &variables,
             shell: &shell,
         };
         let all = instructions(&[command], &tree(files)).all;
@@ -2046,6 +2125,10 @@ mod tests {
             ("T=(other.sh); for t in \"${T[@]}\"; do sh $t; done", ""),
             ("T=(scripts/more.sh); for t in \"${T[@]}\"; do sh $t; done", "scripts/more.sh"),
             ("run() { sh \"$1\"; }; run scripts/more.sh", "scripts/more.sh"),
+            ("ls sub | while read f; do sh sub/$f; done", "sub/"),
+            ("bash \"$x\" sub/$f; sh -e \"scripts/$f\"", "scripts/"),
+            ("printf '%s\\n' other.sh | xargs -I{} sh {}", "other.sh"),
+            ("bash -e <<'X'\nsh other.sh\nX\ncat <<Y\nsh x.sh\nY\n", "other.sh"),
             ("diff conf/expected.out out; cmp out src/a.py", "conf/expected.out/"),
             ("git diff --check", ".gitattributes?"),
             ("./all check.sh src/a.py", "all check.sh lib.sh. tools/look.py conf/pytest.ini"),
@@ -2102,7 +2185,7 @@ mod tests {
             ("env.sh", "PATH=tools:$PATH\n"),
             ("tools/pytest", "#!/bin/sh\nsh other.sh\n"),
             ("other.sh", ""),
-            ("Makefile", "V = .venv\nexport PATH := $(CURDIR)/$(V)/bin:$$PATH\ntest:\n\tpytest\n"),
+            ("Makefile", "V = .venv\nexport PATH := $(CURDIR)/$(V)/bin:$(PATH)\ntest:\n\tpytest\n"),
             ("justfile", "export PATH := justfile_directory() + '/tools:' + env('PATH')\ntest:\n  pytest\n"),
             (".envrc", "PATH_add tools\n"),
         ];
@@ -2131,6 +2214,13 @@ mod tests {
             wanted.sort_unstable();
             assert_eq!(known, wanted, "{text}");
         }
+    }
+
+    #[test]
+    fn what_variables_name_is_found() {
+        let files = &[(".ci-env", "sh other.sh\n"), ("other.sh", ""), ("ci/pre.js", "")];
+        let found = found("true", &["variables"], files);
+        assert_eq!(found, ".ci-env. ci/pre.js other.sh tools/sh variables/sh=");
     }
 
     #[test]

@@ -238,7 +238,9 @@ impl Makefile {
         };
         let of_all = self.values.get("PATH").cloned();
         let all = of_all.into_iter().chain(rules.iter().filter_map(of_rule));
-        all.map(|value| self.filled_in(&value)).collect()
+        // What it was before is not what the file makes it.
+        let before = |value: String| value.replace("$(PATH)", "$PATH").replace("${PATH}", "$PATH");
+        all.map(|value| self.filled_in(&before(value))).collect()
     }
 
     /// Returns the files that rules make by a recipe, as far as their names are known. What is phony is made whatever is there.
@@ -247,7 +249,9 @@ impl Makefile {
         let phony: BTreeSet<&String> = phony.flat_map(|rule| &rule.needs).collect();
         let made = rules.iter().filter(|rule| !rule.recipe.is_empty()).flat_map(|rule| &rule.targets);
         let is_file = |target: &&String| {
-            !phony.contains(target) && !target.starts_with('.') && !target.contains(['%', '$'])
+            // `.PHONY` and its like are no files.
+            let is_word = target.strip_prefix('.').is_some_and(|rest| rest.starts_with(char::is_uppercase));
+            !phony.contains(target) && !is_word && !target.contains(['%', '$'])
         };
         made.filter(is_file).cloned().collect()
     }
@@ -538,8 +542,8 @@ mod tests {
     fn the_search_path_of_recipes_is_known() {
         for (text, expected) in [
             (
-                "V = .venv\nexport PATH := $(CURDIR)/$(V)/bin:$$PATH\ntest:\n\tx\n",
-                "$(CURDIR)/.venv/bin:$$PATH",
+                "V = .venv\nexport PATH := $(CURDIR)/$(V)/bin:$(PATH)\ntest:\n\tx\n",
+                "$(CURDIR)/.venv/bin:$PATH",
             ),
             ("test: PATH := bin:$(X)\ntest:\n\tx\n", "bin:$(X)"),
             ("other: PATH = bin\ntest:\n\tx\n", ""),
@@ -622,8 +626,8 @@ mod tests {
         lines.sort();
         assert_eq!(lines, ["sh $(X) a.ok ci/b.sh", "sh ci/a.sh > a.ok; echo a"]);
         assert!(file.made(&file.needed(&targets)).is_empty());
-        let file = Makefile::parse("check: stamp\n\tx\nstamp: a\n\ttouch stamp\n");
-        assert_eq!(file.made(&file.needed(&["check".to_owned()])), ["check", "stamp"]);
+        let file = Makefile::parse("check: .stamp\n\tx\n.stamp: a\n\ttouch .stamp\n.IGNORE:\n\tx\n");
+        assert_eq!(file.made(&file.needed(&["check".to_owned()])), ["check", ".stamp"]);
     }
 
     #[test]

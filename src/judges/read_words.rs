@@ -103,6 +103,26 @@ static ARRAY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)(?:^|[\s;&|])[A-Za-z_]\w*\+?=\(([^()`$]*)\)").expect("it is a constant")
 });
 
+/// The head of a text that a shell reads from the lines below.
+static HERE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"(?:^|[\s;&|(/])(?:ba|da|z|k)?sh\b[^|;&]*<<-?[ \t]*["'\\]?(\w+)"#).expect("it is a constant")
+});
+
+/// Returns the texts that shells read from the lines of a text.
+pub(super) fn here_scripts(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next().filter(|_| found.len() < MOST) {
+        // Most lines have no such sign, and are not looked at any closer.
+        let begins = line.contains("<<").then(|| HERE.captures(line)).flatten();
+        if let Some(begins) = begins {
+            let body = lines.by_ref().take_while(|line| line.trim() != &begins[1]);
+            found.push(body.collect::<Vec<_>>().join("\n"));
+        }
+    }
+    found
+}
+
 /// Returns the names of the functions of a text.
 pub(super) fn functions(text: &str) -> Vec<String> {
     FUNCTION.captures_iter(text).map(|found| found[1].to_owned()).take(MOST).collect()

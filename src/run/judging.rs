@@ -27,7 +27,7 @@ use crate::journal::files::RunFiles;
 use crate::judges::bytecode::is_bytecode;
 use crate::judges::compare::{self, FollowedChecks, TreeComparison, look};
 use crate::judges::found_judges::JudgesFound;
-use crate::judges::instructions::CheckCommand;
+use crate::judges::instructions::{CheckCommand, LOADING_VARIABLES};
 use crate::judges::tree::{At, FileAt, Tree};
 
 /// The files of a tree by their paths.
@@ -295,18 +295,19 @@ impl JudgingPlace<'_> {
         let libraries = LIBRARY_PATHS.iter().filter_map(|name| value(name));
         let libraries = libraries.flat_map(|list| self.directories(&list, &directory));
         let libraries = libraries.filter(|place| !place.starts_with('/')).collect();
-        PlacedCommand { directory, search, libraries }
+        let variables = LOADING_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), value(name)?)));
+        PlacedCommand { directory, search, libraries, variables: variables.collect() }
     }
 }
 
-/// The variables that say where programs and libraries are looked for, as far as they are set.
+/// The variables that say where programs and libraries are looked for and what is loaded first, as far as they are set.
 #[derive(Clone)]
 pub(super) struct SearchVariables(BTreeMap<String, String>);
 
 impl SearchVariables {
     /// Takes them from an environment.
     pub(super) fn of(env: &BTreeMap<String, String>) -> Self {
-        let names = LIBRARY_PATHS.iter().chain([&PATH]);
+        let names = LIBRARY_PATHS.iter().chain(&LOADING_VARIABLES).chain([&PATH]);
         Self(names.filter_map(|name| Some(((*name).to_owned(), env.get(*name)?.clone()))).collect())
     }
 }
@@ -321,6 +322,7 @@ struct PlacedCommand {
     directory: String,
     search: Vec<String>,
     libraries: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 fn commands<'a>(request: &'a JudgingRequest, placed: &'a [PlacedCommand]) -> Vec<CheckCommand<'a>> {
@@ -331,6 +333,7 @@ fn commands<'a>(request: &'a JudgingRequest, placed: &'a [PlacedCommand]) -> Vec
         directory: &placed.directory,
         search: &placed.search,
         libraries: &placed.libraries,
+        variables: &placed.variables,
         shell: &command.shell,
     });
     of.collect()
@@ -365,6 +368,7 @@ pub(super) fn followed_action(request: &ActionRequest, place: &JudgingPlace<'_>)
         directory: &placed.directory,
         search: &placed.search,
         libraries: &placed.libraries,
+        variables: &placed.variables,
         shell: &request.shell,
     };
     compare::followed(&[command], &DiskTree(place.top))

@@ -247,6 +247,7 @@ impl VirtualTree {
                     .trim_end_matches('/'),
                 search: &[],
                 libraries: &[],
+                variables: &[],
                 shell: &command.shell,
             })
             .collect();

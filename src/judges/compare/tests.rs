@@ -42,8 +42,15 @@ fn looked(
     start: &MemoryTree,
     end: &MemoryTree,
 ) -> JudgesFound {
-    let command =
-        CheckCommand { state: "check", text: check, directory: "", search: &[], libraries: &[], shell: &[] };
+    let command = CheckCommand {
+        state: "check",
+        text: check,
+        directory: "",
+        search: &[],
+        libraries: &[],
+        variables: &[],
+        shell: &[],
+    };
     let commands = [command];
     look(&TreeComparison { declared, commands: &commands, loop_files: &[], changed, start, end })
 }
@@ -151,6 +158,7 @@ fn modes_ignored_files_and_what_cannot_be_read_count() {
         directory: "",
         search: &search,
         libraries: &[],
+        variables: &[],
         shell: &[],
     };
     let mut end = start.clone();
