@@ -9,6 +9,7 @@ mod artifact_copy;
 mod assembly;
 pub mod brokerage;
 pub mod checkpoint;
+mod committed_judges;
 mod complaints;
 mod composer_proxy;
 mod confined;

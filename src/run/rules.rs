@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::committed_judges::CommittedJudges;
 use super::look_error::LookError;
-use super::moved_judges::CommittedJudges;
 use crate::base::text::listed;
 use crate::engine::Start;
 use crate::engine::changes::{EntryContent, KnownIndex, KnownStart, StartTree};

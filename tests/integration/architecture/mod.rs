@@ -116,7 +116,7 @@ const ROOMS: &[Room] = &[
     mixed(
         "git",
         &["base", "evaluate", "files", "engine", "process"],
-        &["fs_err", "rustix", "tempfile", "tokio"],
+        &["fs_err", "rustix", "sha1", "sha2", "tempfile", "tokio"],
         &["call.rs", "raw_diff.rs", "error.rs", "status.rs"],
     ),
     mixed(
@@ -197,7 +197,7 @@ const ROOMS: &[Room] = &[
             "ledger.rs",
             "meter.rs",
             "prices.rs",
-            "service.rs",
+            "model_service.rs",
             "tokens.rs",
             "wire_report.rs",
         ],
@@ -467,7 +467,7 @@ const ROOMS: &[Room] = &[
             "deliver",
         ],
         &["base64", "fs_err", "tokio"],
-        &["claim.rs", "policy_check.rs", "signature_tools.rs", "verdict_policy.rs"],
+        &["claimed_statement.rs", "policy_check.rs", "signature_tools.rs", "verdict_policy.rs"],
     ),
     mixed(
         "testing",
