@@ -12,8 +12,8 @@ use similar::TextDiff;
 use super::formatter_ignores;
 pub(crate) use super::upkeep::Ci;
 use super::upkeep::{
-    Check, Plan, PlannedLoop, Repository, Trials, Tried, UnusedPackage, WorkflowLoop, in_style, is_yaml,
-    loop_text, loops, note_of_words, source, test_text, workflow,
+    Check, Plan, PlannedLoop, Reason, Repository, Trials, Tried, UnusedCommand, UnusedPackage, WorkflowLoop,
+    by_reason, in_style, is_yaml, loop_text, loops, note_of_words, source, test_text, workflow,
 };
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::own::OF_RUNS;
@@ -88,7 +88,8 @@ pub(crate) fn init(options: InitOptions, session: &Session<'_>) -> Result<InitRe
     };
     let loops: Vec<BegunLoop> = planned.loops.into_iter().map(settled).collect();
     if loops.iter().all(|one| checks(&one.settled, &trials).next().is_none()) {
-        return Err(nothing(&repository));
+        let of_loops = loops.into_iter().flat_map(|one| one.settled.unused);
+        return Err(nothing(&repository, &of_loops.chain(planned.unused).collect::<Vec<_>>()));
     }
     let texts = texts(&repository, &loops, &trials, options);
     for (path, text) in &texts {
@@ -110,8 +111,31 @@ fn checks<'p>(plan: &'p Plan, trials: &'p Trials) -> impl Iterator<Item = &'p Ch
     plan.checks.iter().filter(|check| !matches!(trials.of(&check.finding), Some(Tried::Changed { .. })))
 }
 
-/// Says that nothing was found, and what there is for a repository of documents.
-fn nothing(repository: &Repository) -> Error {
+/// The most commands that are shown with the reason for which they are no checks. The loop has all of them.
+const MOST_SHOWN: usize = 8;
+
+/// Returns the lines that say what was seen and is no check, and how many more there are.
+fn shown(unused: &[UnusedCommand], indentation: &str) -> (String, usize) {
+    let (mut out, mut room) = (String::new(), MOST_SHOWN);
+    for (why, commands) in by_reason(unused) {
+        if room == 0 {
+            break;
+        }
+        let _ = writeln!(out, "{indentation}not added: {why}");
+        for one in commands.iter().take(room) {
+            let call = one_line(&one.call(), MOST_OF_COMMAND);
+            let _ = writeln!(out, "{indentation}  {call}  ({})", source(&one.evidence));
+        }
+        room = room.saturating_sub(commands.len());
+    }
+    (out, unused.len().saturating_sub(MOST_SHOWN))
+}
+
+/// How much of a command is shown that is no check.
+const MOST_OF_COMMAND: usize = 120;
+
+/// Says that nothing was found, what was seen, and what there is for a repository of documents.
+fn nothing(repository: &Repository, unused: &[UnusedCommand]) -> Error {
     let is_document = |path: &str| [".md", ".rst", ".adoc"].iter().any(|end| path.ends_with(end));
     let hint = if repository.paths().any(is_document) {
         "tasks, workflows and tests were looked for, in the repository and in its packages. For documents there are ready loops: \
@@ -120,7 +144,14 @@ fn nothing(repository: &Repository) -> Error {
         "tasks, workflows and tests were looked for, in the repository and in its packages; `ll-loop catalog` lists ready loops, and \
          `ll-loop add NAME` copies one"
     };
-    Error::refused("nothing here says how this repository checks itself").with_hint(hint)
+    // A tool of which there is only a configuration says nothing of the repository.
+    let of_ci: Vec<UnusedCommand> =
+        unused.iter().filter(|one| one.why != Reason::OnlyConfigured).cloned().collect();
+    let (lines, more) = shown(&of_ci, "  ");
+    let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
+    let seen = format!("\n{lines}{more}");
+    Error::refused(format!("nothing here says how this repository checks itself{}", seen.trim_end()))
+        .with_hint(hint)
 }
 
 fn texts(
@@ -275,14 +306,10 @@ impl InitResult {
             for check in &one.settled.checks {
                 self.check(&mut out, check);
             }
-            for offer in &one.settled.offers {
-                let _ = writeln!(
-                    out,
-                    "  not added  {}\n             {}: {}",
-                    offer.command,
-                    source(&offer.evidence),
-                    offer.why
-                );
+            let (lines, more) = shown(&one.settled.unused, "  ");
+            out.push_str(&lines);
+            if more > 0 {
+                let _ = writeln!(out, "  and {more} more, which {DIRECTORY}/{}.yaml names", one.planned.name);
             }
         }
         for left in &self.left_out {
@@ -379,8 +406,8 @@ impl InitResult {
     pub(crate) fn json(&self) -> Value {
         let loops = self.loops.iter().map(|one| {
             let states = one.settled.checks.iter().map(|check| self.state(check));
-            let offers = one.settled.offers.iter().map(|offer| {
-                json!({"command": offer.command, "evidence": source(&offer.evidence), "reason": offer.why})
+            let offers = one.settled.unused.iter().map(|one| {
+                json!({"command": one.call(), "evidence": source(&one.evidence), "reason": one.why.to_string()})
             });
             json!({
                 "name": one.planned.name,
@@ -390,7 +417,8 @@ impl InitResult {
                 "offered": offers.collect::<Vec<_>>(),
             })
         });
-        let left_out = self.left_out.iter().map(|left| json!({"package": left.package, "reason": left.why}));
+        let left_out =
+            self.left_out.iter().map(|left| json!({"package": left.package, "reason": left.why.to_string()}));
         json!({
             "files": self.files.iter().map(|(path, action)| json!({"path": path, "action": action})).collect::<Vec<_>>(),
             "loops": loops.collect::<Vec<_>>(),

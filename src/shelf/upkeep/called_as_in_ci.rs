@@ -8,10 +8,81 @@ use super::terminal::TerminalCall;
 use crate::tools::{TOOLS, recognise_line};
 
 /// Returns the command of a check with what each line of the workflows has around it that calls the same.
-pub(super) fn as_in_ci(repository: &Repository, contents: &CiContents, check: &Finding) -> String {
-    let command = format!("{}{}", steering(repository, contents, check), check.command);
+pub(super) fn as_in_ci(
+    repository: &Repository,
+    contents: &CiContents,
+    check: &Finding,
+    own: &[(String, String)],
+) -> String {
+    let set = |(name, value): &(String, String)| Some(format!("{name}={} ", shlex::try_quote(value).ok()?));
+    // A variable would hold for the first of several commands alone.
+    let is_one = !check.command.contains(['|', ';', '&']);
+    let of_check = own.iter().filter(|(name, _)| is_one && !check.command.contains(&format!("{name}=")));
+    let own: String = of_check.filter_map(set).collect();
+    let command = format!("{own}{}{}", steering(repository, contents, check), check.command);
     let on_terminal = on_terminal_alone(repository, contents, check).and_then(|call| call.with(&command));
     on_terminal.unwrap_or(command)
+}
+
+/// The most variables that stand before a command.
+const MOST_VARIABLES: usize = 6;
+
+/// What the jobs have around a check that call it.
+struct Surroundings {
+    /// The variables that all of them have, with one value.
+    variables: Vec<(String, String)>,
+    /// Those of them that their steps say, and not the whole jobs.
+    of_steps: Vec<(String, String)>,
+    /// Whether they have a service, which is reached by variables of the whole job.
+    has_services: bool,
+}
+
+impl Surroundings {
+    fn of(contents: &CiContents, check: &Finding) -> Option<Self> {
+        let is_meant = |line: &&CiCommand| {
+            !line.is_second_choice()
+                && (is_call(&line.directory, &line.command, check) || line.evidence == check.evidence)
+        };
+        let lines: Vec<&CiCommand> = contents.commands.iter().filter(is_meant).collect();
+        let says = |line: &CiCommand, one: &(String, String)| {
+            line.variables.iter().find(|(known, _)| *known == one.0) == Some(one)
+        };
+        let is_everywhere = |one: &&(String, String)| lines.iter().all(|line| says(line, one));
+        let first = lines.first()?;
+        let variables = first.variables.iter().filter(is_everywhere).cloned().collect();
+        let is_of_step =
+            |one: &&(String, String)| lines.iter().all(|line| line.variables[..line.of_step].contains(one));
+        let of_steps = first.variables.iter().filter(is_everywhere).filter(is_of_step).cloned().collect();
+        let is_of_lines = |job: &str| lines.iter().any(|line| line.job == job);
+        let has_services = contents.services.iter().any(|known| is_of_lines(&known.job));
+        Some(Self { variables, of_steps, has_services })
+    }
+}
+
+/// Returns of each check the variables of the steps that call it, and not of all others: they stand before its command.
+pub(super) fn own_variables(contents: &CiContents, checks: &[&Finding]) -> Vec<Vec<(String, String)>> {
+    let all: Vec<Option<Surroundings>> =
+        checks.iter().map(|check| Surroundings::of(contents, check)).collect();
+    let is_shared = |one: &(String, String)| all.iter().flatten().all(|known| known.variables.contains(one));
+    let own = |found: &Surroundings| {
+        let is_plain = |one: &&(String, String)| {
+            !one.1.contains("${{") && !matches!(one.0.as_str(), "CI" | "HOME" | "PATH" | "TERM")
+        };
+        let all = found.of_steps.iter().filter(|_| !found.has_services).filter(is_plain);
+        let own: Vec<(String, String)> =
+            all.filter(|one| !is_shared(one) && is_of_checks(contents, one)).cloned().collect();
+        (own.len() <= MOST_VARIABLES).then_some(own)
+    };
+    all.iter().map(|found| found.as_ref().and_then(own).unwrap_or_default()).collect()
+}
+
+/// Tells whether a variable of a job is about what its checks do. What steers a tool stands before its command anyway; what a workflow
+/// puts into its own lines is for those, and other variables are about what is installed, or how a log looks.
+pub(super) fn is_of_checks(contents: &CiContents, one: &(String, String)) -> bool {
+    let name = one.0.as_str();
+    let is_steering = TOOLS.ecosystems.iter().any(|known| known.env.iter().any(|other| other == name));
+    let is_own = contents.put_in.contains(name) || one.1.is_empty();
+    !(is_own || MACHINES.contains(&name) || is_steering || name == "NODE_ENV" || name.contains("COLOR"))
 }
 
 /// Returns the variables by which the tools behind a task come to another verdict, and the toolchain of Rust, as they stand before a
@@ -19,7 +90,7 @@ pub(super) fn as_in_ci(repository: &Repository, contents: &CiContents, check: &F
 fn steering(repository: &Repository, contents: &CiContents, check: &Finding) -> String {
     let calls_tasks = recognise_line(&check.command).is_some_and(|found| !found.tasks.is_empty());
     let is_usual =
-        |line: &&CiCommand| !line.has(Caveat::SecondChoice) && is_call(&line.directory, &line.command, check);
+        |line: &&CiCommand| !line.is_second_choice() && is_call(&line.directory, &line.command, check);
     let lines: Vec<&CiCommand> = contents.commands.iter().filter(is_usual).collect();
     let Some(first) = lines.first().filter(|_| calls_tasks) else { return String::new() };
     let value = |line: &CiCommand, name: &str| {

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::called_as_in_ci::{as_in_ci, only_with_services};
-use super::ci::{CiContents, words};
+use super::accounted_lines::{accounted, of_other_systems};
+use super::called_as_in_ci::{as_in_ci, only_with_services, own_variables};
+use super::ci::{CiChecks, CiContents, unused_finding, words};
 use super::found_repository::{Finding, Repository};
 use super::hooks;
-use super::offers::{self, OfferedCommand};
 use super::script_lines::without_assignments;
 use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
 use super::trial::{Trials, Tried};
-use super::{ci, tasks, toolchains};
+use super::unused::{Reason, UnusedCommand, UnusedPackage};
+use super::{ci, offers, tasks, toolchains};
 use crate::tools::{Manner, Purpose, recognise, recognise_line, task_part};
 
 /// A check of a loop, and what mends what it finds.
@@ -31,6 +32,11 @@ impl Check {
     pub fn mends_itself(&self) -> bool {
         recognise_line(&self.finding.command).is_some_and(|found| found.tool.name == "pre-commit")
     }
+
+    /// Returns it, and what mends it.
+    fn findings(&self) -> impl Iterator<Item = &Finding> {
+        std::iter::once(&self.finding).chain(&self.fix)
+    }
 }
 
 /// What a loop is made of.
@@ -40,8 +46,8 @@ pub struct Plan {
     pub checks: Vec<Check>,
     /// Checks that are right only where the untouched tree passes them.
     pub tentative: Vec<Check>,
-    /// What may be added.
-    pub offers: Vec<OfferedCommand>,
+    /// What may be added, and what else was seen.
+    pub unused: Vec<UnusedCommand>,
 }
 
 /// How many checks of one purpose a loop has. What is more is named.
@@ -51,18 +57,67 @@ const MOST: usize = 12;
 const OF_TASKS: usize = 0;
 const OF_CI: usize = 1;
 
-/// Returns what each place says, in the order in which they count.
-fn found(repository: &Repository, contents: &CiContents, of_toolchains: Vec<Finding>) -> Vec<Vec<Finding>> {
-    let mut of_ci: Vec<Finding> = ci::run(repository, contents)
-        .into_iter()
-        .filter_map(|check| without_writers(repository, check))
-        .collect();
+/// Returns what each place says, in the order in which they count, and what they say besides.
+fn found(
+    repository: &Repository,
+    contents: &CiContents,
+    of_toolchains: Vec<Finding>,
+) -> (Vec<Vec<Finding>>, Vec<UnusedCommand>) {
+    let CiChecks { found, mut unused } = ci::run(repository, contents);
+    let mut of_ci = Vec::new();
+    let mut own = tasks::own(repository, &contents.commands);
+    let is_partial = |one: &Finding| !one.is_fix && needs_base(repository, one);
+    let (of_base, found): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(is_partial);
+    let (of_base_own, left): (Vec<Finding>, Vec<Finding>) =
+        std::mem::take(&mut own.found).into_iter().partition(is_partial);
+    own.found = left;
+    let of_base = of_base.into_iter().chain(of_base_own);
+    unused.extend(of_base.map(|finding| unused_finding(finding, Reason::NeedsBase)));
+    for check in found {
+        match without_writers(repository, check.clone()) {
+            Some(kept) => of_ci.push(kept),
+            None => unused.push(unused_finding(check, Reason::TaskAlters)),
+        }
+    }
     // A workflow configures, builds and tests in steps of their own; here it is one command, with a directory of its own.
     let in_steps = of_toolchains.iter().filter(|test| test.command.contains("ctest"));
     of_ci.extend(in_steps.filter_map(|test| {
         Some(Finding { evidence: contents.call_of_ctest()?.evidence.clone(), ..test.clone() })
     }));
-    vec![tasks::own(repository, &contents.commands), of_ci, of_toolchains]
+    unused.extend(own.unused);
+    // Tests that the CI makes in an image need that, whoever calls them.
+    let is_in_image =
+        own.found.iter().any(|one| one.purpose == Some(Purpose::Test) && only_in_image(contents, one));
+    let (in_image, of_toolchains): (Vec<Finding>, Vec<Finding>) =
+        of_toolchains.into_iter().partition(|_| is_in_image);
+    unused.extend(in_image.into_iter().map(|test| unused_finding(test, Reason::OnlyInImage)));
+    (vec![own.found, of_ci, of_toolchains], unused)
+}
+
+/// Tells whether a check, or a task that it calls, looks only at what a change touches: at a push that is nothing, and in a checkout
+/// without other branches it fails.
+fn needs_base(repository: &Repository, finding: &Finding) -> bool {
+    let says = |text: &str| {
+        let signs = ["nx affected", "--affected", "--since", "--changed-since", "--changedSince", "...["];
+        signs.iter().any(|sign| text.contains(sign))
+    };
+    let names = recognise_line(&finding.command).map_or_else(Vec::new, |found| found.tasks);
+    let is_called = |task: &&tasks::RepositoryTask| {
+        finding.directory.is_empty() && (names.contains(&task.name) || finding.command == task.call)
+    };
+    says(&finding.command)
+        || tasks::of_repository(repository).iter().filter(is_called).any(|task| says(&task.body))
+}
+
+/// Returns the reason for which something that was found is no check.
+fn why_passed_over(repository: &Repository, contents: &CiContents, at: usize, finding: &Finding) -> Reason {
+    match at {
+        _ if finding.is_fix => Reason::Mends,
+        OF_TASKS if only_in_image(contents, finding) => Reason::OnlyInImage,
+        OF_TASKS if hooks::are_only_there(repository, finding) => Reason::HooksNotTried,
+        OF_TASKS => Reason::CiDoesOtherwise,
+        _ => Reason::OtherTasks,
+    }
 }
 
 /// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
@@ -72,13 +127,13 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     // Tests that the CI only calls with something beside them need that here as well.
     let (of_toolchains, lacking): (Vec<Finding>, Vec<Finding>) =
         toolchains::tests(repository, &contents).into_iter().partition(|test| !contents.needs_others(test));
-    let found = found(repository, &contents, of_toolchains);
+    let (found, mut unused) = found(repository, &contents, of_toolchains);
     let fixes: Vec<&Finding> =
         found.iter().flatten().filter(|one| one.is_fix && one.evidence.task.is_some()).collect();
     let (mut checks, mut more): (Vec<Check>, Vec<&Finding>) = (Vec::new(), Vec::new());
     let mut variants: Vec<&Finding> = Vec::new();
     for purpose in Purpose::ALL {
-        let mut of_purpose = chosen(repository, &found, in_ci, purpose);
+        let mut of_purpose = chosen(repository, &found, &contents, purpose);
         variants.extend(without_variants(&mut of_purpose));
         more.extend(of_purpose.split_off(MOST.min(of_purpose.len())));
         let has_plain = of_purpose.iter().any(|check| is_plain_task(check));
@@ -111,60 +166,85 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
             needs_build: false,
         }));
     }
-    for check in &mut checks {
-        check.finding.command = as_in_ci(repository, &contents, &check.finding);
+    let own = own_variables(&contents, &checks.iter().map(|check| &check.finding).collect::<Vec<_>>());
+    for (check, own) in checks.iter_mut().zip(own) {
+        check.finding.command = as_in_ci(repository, &contents, &check.finding, &own);
     }
     checks.sort_by_key(place_in_loop);
     // The toolchain's idea of a format does not stand beside the repository's own.
     let has_format = checks.iter().any(|check| check.finding.purpose == Some(Purpose::Format));
     let formats = if has_format { Vec::new() } else { toolchains::formats(repository) };
-    let tentative = formats.into_iter().take(1).map(|finding| {
+    // Nor does it where a task of another purpose has it looked at.
+    let is_done = |one: &Finding| checks.iter().any(|check| does(repository, &check.finding, one));
+    let tentative = formats.into_iter().filter(|one| !is_done(one)).take(1).map(|finding| {
         let fix = mends.then(|| of_tool(&finding)).flatten();
         Check { name: name(&finding, Purpose::Format, 1, &checks), finding, fix, needs_build: false }
     });
-    let tentative = tentative.chain(unnamed_hooks(repository, &found, &checks)).collect();
+    let unproved = unproved(repository, &found, &contents, &checks);
+    let tentative: Vec<Check> = tentative.chain(unproved).collect();
     let called: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
-    let offered = |finding: &Finding, why: &'static str| OfferedCommand {
-        command: finding.command.clone(),
-        evidence: finding.evidence.clone(),
-        why,
-    };
-    let more =
-        more.into_iter().map(|finding| offered(finding, "there are many checks of its kind before it"));
-    let variants =
-        variants.into_iter().map(|finding| offered(finding, "a check does the same with other properties"));
+    let offered = |finding: &Finding, why: Reason| unused_finding(finding.clone(), why);
+    let more = more.into_iter().map(|finding| offered(finding, Reason::Many));
+    let variants = variants.into_iter().map(|finding| offered(finding, Reason::OtherProperties));
     let of_toolchains = toolchains::offered(repository, &contents);
     let with_services = found.iter().flatten().filter(|one| only_with_services(in_ci, one));
-    let with_services = with_services.map(|finding| offered(finding, LACKS_SERVICE));
+    let with_services = with_services.map(|finding| offered(finding, Reason::LacksService));
     // Other tests stand for them.
     let has_tests = called.iter().any(|check| check.purpose == Some(Purpose::Test));
-    let lacking = lacking
-        .iter()
-        .filter(|_| !has_tests)
-        .map(|test| offered(test, "the CI calls these tests only on another machine, or behind a server"));
-    let offers = more
-        .chain(variants)
-        .chain(with_services)
-        .chain(lacking)
-        .chain(of_toolchains)
-        .chain(offers::configured(repository, in_ci, &called))
-        .collect();
-    Plan { checks, tentative, offers }
+    let lacking = lacking.iter().filter(|_| !has_tests).map(|test| offered(test, Reason::OnlyBesideOthers));
+    let before: Vec<UnusedCommand> =
+        more.chain(variants).chain(with_services).chain(lacking).chain(of_toolchains).collect();
+    // What else was found is no check for a reason of its own; a test of the toolchain gives way to any other.
+    for (at, source) in found.iter().enumerate().take(OF_CI + 1) {
+        let is_meant = |one: &&Finding| at == OF_CI || !one.is_fix;
+        let passed_over = source.iter().filter(is_meant);
+        unused.extend(passed_over.map(|one| offered(one, why_passed_over(repository, &contents, at, one))));
+    }
+    unused.extend(of_other_systems(repository));
+    let kept: Vec<&Finding> = checks.iter().chain(&tentative).flat_map(Check::findings).collect();
+    let mut accounted = accounted(repository, unused, &kept);
+    accounted.retain(|one| !before.iter().any(|known| known.call() == one.call()));
+    let configured = offers::configured(repository, in_ci, &called);
+    let unused = before.into_iter().chain(accounted).chain(configured).collect();
+    Plan { checks, tentative, unused }
 }
 
-/// Why a check is none for which no service can be started.
-const LACKS_SERVICE: &str = "the jobs that call it have a service of which only they know all";
-
-/// Returns the hooks of pre-commit that nothing runs for changes, beside what the CI looks for itself: a check only where the tree
-/// passes them.
-fn unnamed_hooks(repository: &Repository, found: &[Vec<Finding>], checks: &[Check]) -> Option<Check> {
+/// Returns the hooks of pre-commit and the tasks that nothing runs for changes, beside what the CI looks for itself: checks only where
+/// the tree passes them.
+fn unproved(
+    repository: &Repository,
+    found: &[Vec<Finding>],
+    contents: &CiContents,
+    checks: &[Check],
+) -> Vec<Check> {
     let is_known = |one: &Finding| checks.iter().any(|check| check.finding.command == one.command);
-    let finding = found
-        .get(OF_TASKS)?
-        .iter()
-        .find(|one| !one.is_fix && !is_known(one) && hooks::are_only_there(repository, one))?;
-    let name = name(finding, finding.purpose?, 2, checks);
-    Some(Check { name, finding: finding.clone(), fix: None, needs_build: false })
+    let is_whole = |one: &Finding| is_plain_task(one) && !only_in_image(contents, one);
+    let is_one = |one: &&Finding| {
+        !one.is_fix && !is_known(one) && (hooks::are_only_there(repository, one) || is_whole(one))
+    };
+    let mut all: Vec<Check> = Vec::new();
+    for finding in found.get(OF_TASKS).into_iter().flatten().filter(is_one) {
+        let known: Vec<Check> = checks.iter().chain(&all).cloned().collect();
+        let Some(purpose) = finding.purpose else { continue };
+        let name = name(finding, purpose, 2, &known);
+        all.push(Check { name, finding: finding.clone(), fix: None, needs_build: false });
+    }
+    all
+}
+
+/// Tells whether each line of the CI that calls a task does so within an image, which has what the task needs.
+fn only_in_image(contents: &CiContents, task: &Finding) -> bool {
+    let of_lines = contents.commands.iter().map(|line| line.command.as_str());
+    let lines = of_lines.chain(contents.unused.iter().map(|line| line.command.as_str()));
+    let mut calls = lines.filter(|line| has_call(line, &task.command)).peekable();
+    let starts_image = |line: &str| {
+        let words = words(line);
+        matches!(
+            words.as_slice(),
+            ["docker" | "podman", "run" | "exec" | "compose", ..] | ["docker-compose", "run" | "exec", ..]
+        )
+    };
+    calls.peek().is_some() && calls.all(starts_image)
 }
 
 /// Returns what says where a check stands in its loop: by its purpose, and behind the builds where it needs one.
@@ -180,11 +260,14 @@ fn place_in_loop(check: &Check) -> (Option<usize>, bool) {
 fn chosen<'f>(
     repository: &Repository,
     found: &'f [Vec<Finding>],
-    in_ci: &[ci::CiCommand],
+    contents: &CiContents,
     purpose: Purpose,
 ) -> Vec<&'f Finding> {
+    let in_ci = contents.commands.as_slice();
     let of = |source: &'f Vec<Finding>| {
-        source.iter().filter(|one| is(one, purpose, false) && !is_passed_over(repository, found, in_ci, one))
+        source
+            .iter()
+            .filter(|one| is(one, purpose, false) && !is_passed_over(repository, found, contents, one))
     };
     let Some(at) = found.iter().position(|source| of(source).next().is_some()) else { return Vec::new() };
     let mut all: Vec<&Finding> = of(&found[at]).collect();
@@ -254,15 +337,16 @@ fn is_variant(one: &Finding, other: &Finding) -> bool {
     is_same_place && called(one).is_some_and(|of_one| called(other) == Some(of_one))
 }
 
-/// Tells whether a task gives way to what the CI checks by itself: a part of the tests that it does not call, and an environment of
-/// a runner that it never names. Nobody would notice when such a task no longer works.
+/// Tells whether a task gives way to what the CI checks by itself: one that it does not call and that calls nothing which it does, and
+/// an environment of a runner that it never names. Nobody would notice when such a task no longer works.
 fn is_passed_over(
     repository: &Repository,
     found: &[Vec<Finding>],
-    in_ci: &[ci::CiCommand],
+    contents: &CiContents,
     task: &Finding,
 ) -> bool {
-    if only_with_services(in_ci, task) {
+    let in_ci = contents.commands.as_slice();
+    if only_with_services(in_ci, task) || task.evidence.task.is_some() && only_in_image(contents, task) {
         return true;
     }
     let is_same = |other: &Finding| is(other, task.purpose.unwrap_or(Purpose::Build), false);
@@ -281,7 +365,14 @@ fn is_passed_over(
         (None, _) => false,
         (Some(_), Some(runner)) => !ci::names(repository, runner),
         (Some(_), None) => {
-            !is_plain_task(task)
+            let stays = || {
+                // What is called elsewhere, nobody knows here; and who runs the hooks, the hooks say.
+                let is_unknown = contents.unused.iter().any(|one| one.why == Reason::WorkflowOfOthers);
+                task.evidence.file == hooks::FILE
+                    || is_plain_task(task)
+                        && (is_unknown || in_ci.iter().any(|line| does(repository, task, &line.as_test())))
+            };
+            !stays()
                 && !is_called
                 && !of_ci.iter().any(|other| has_call(&other.command, &task.command))
                 && !is_called_otherwise(repository, of_ci, in_ci, task)
@@ -416,6 +507,10 @@ fn program(command: &str) -> String {
         (Some(found), _) => {
             found.tasks.first().or(found.environments.first()).unwrap_or(&found.tool.name).clone()
         }
+        (None, [shell, path, ..]) if matches!(shell.as_str(), "bash" | "sh") && !path.starts_with('-') => {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            name.split('.').next().unwrap_or(name).to_owned()
+        }
         (None, words) => words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("").to_owned(),
     }
 }
@@ -438,15 +533,8 @@ pub struct Planned {
     pub loops: Vec<PlannedLoop>,
     /// Packages that are in none of them, each with the reason.
     pub left_out: Vec<UnusedPackage>,
-}
-
-/// A package that is in no loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnusedPackage {
-    /// Its directory.
-    pub package: String,
-    /// Why.
-    pub why: &'static str,
+    /// What was seen, where there is no loop to say it.
+    pub unused: Vec<UnusedCommand>,
 }
 
 /// What says that a directory is a package.
@@ -474,14 +562,38 @@ pub fn loops(repository: &Repository, mends: bool) -> Planned {
     if !whole.checks.is_empty() {
         let left_out = with_own_checks(repository, &whole);
         let whole = PlannedLoop { name: "tidy".to_owned(), plan: whole, packages: Vec::new() };
-        return Planned { loops: vec![whole], left_out };
+        return Planned { loops: vec![whole], left_out, unused: Vec::new() };
     }
     let mut planned = packages(repository, mends);
+    let of_top = not_of_packages(repository, &planned, &whole.unused);
+    match planned.loops.first_mut() {
+        Some(first) => first.plan.unused.extend(of_top),
+        None => planned.unused = of_top,
+    }
     // A format of the toolchain alone: whether it holds, a try tells.
     if planned.loops.is_empty() && !whole.tentative.is_empty() {
         planned.loops.push(PlannedLoop { name: "tidy".to_owned(), plan: whole, packages: Vec::new() });
     }
     planned
+}
+
+/// Returns what was seen at the top and what no loop of the packages does.
+fn not_of_packages(
+    repository: &Repository,
+    planned: &Planned,
+    unused: &[UnusedCommand],
+) -> Vec<UnusedCommand> {
+    let below = |package: &String, finding: &Finding| {
+        let directory = format!("{package}/{}", finding.directory);
+        Finding { directory: directory.trim_end_matches('/').to_owned(), ..finding.clone() }
+    };
+    let of_loop = |one: &PlannedLoop| {
+        let all = one.plan.checks.iter().flat_map(Check::findings);
+        all.flat_map(|finding| one.packages.iter().map(move |package| below(package, finding)))
+            .collect::<Vec<_>>()
+    };
+    let kept: Vec<Finding> = planned.loops.iter().flat_map(of_loop).collect();
+    accounted(repository, unused.to_vec(), &kept.iter().collect::<Vec<_>>())
 }
 
 /// Returns the packages with checks of their own that nothing at the top calls.
@@ -498,14 +610,11 @@ fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<UnusedPackage> 
         || repository.has("go.work");
     let unseen = packages.into_iter().filter(|package| {
         let below = repository.below(package);
-        !is_called(package) && !is_workspace && !tasks::own(&below, &ci::contents(&below).commands).is_empty()
+        !is_called(package)
+            && !is_workspace
+            && !tasks::own(&below, &ci::contents(&below).commands).found.is_empty()
     });
-    unseen
-        .map(|package| UnusedPackage {
-            package: package.to_owned(),
-            why: "it has tasks of its own, which nothing at the top calls",
-        })
-        .collect()
+    unseen.map(|package| UnusedPackage { package: package.to_owned(), why: Reason::HasOwnTasks }).collect()
 }
 
 fn packages(repository: &Repository, mends: bool) -> Planned {
@@ -514,16 +623,14 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
     let mut known = BTreeSet::new();
     for package in repository.paths().filter_map(package).filter(|package| known.insert(*package)) {
         if !is_plain(package) {
-            let why = "its name has characters that a loop's parameter and a workflow cannot hold";
-            left_out.push(UnusedPackage { package: package.to_owned(), why });
+            left_out.push(UnusedPackage { package: package.to_owned(), why: Reason::OddName });
             continue;
         }
         let of_package = plan(&repository.below(package), mends);
         if of_package.checks.is_empty() {
-            let why = "nothing says how it is checked";
             // What tests are made of is no package of anybody.
             if !is_of_tests(package) {
-                left_out.push(UnusedPackage { package: package.to_owned(), why });
+                left_out.push(UnusedPackage { package: package.to_owned(), why: Reason::SaysNothing });
             }
             continue;
         }
@@ -546,7 +653,7 @@ fn packages(repository: &Repository, mends: bool) -> Planned {
         };
         PlannedLoop { name, plan, packages }
     });
-    Planned { loops: named.collect(), left_out }
+    Planned { loops: named.collect(), left_out, unused: Vec::new() }
 }
 
 /// Returns the package that a file makes of its directory.
@@ -586,22 +693,20 @@ fn within(mut plan: Plan, package: &str) -> Plan {
             below(&mut fix.evidence.file);
         }
     }
-    plan.offers.iter_mut().for_each(|offer| below(&mut offer.evidence.file));
+    plan.unused.iter_mut().for_each(|one| below(&mut one.evidence.file));
     plan
 }
 
 /// Says why a check that only some trees pass is none here.
-fn why_not(purpose: Option<Purpose>, tried: Option<&Tried>) -> &'static str {
+fn why_not(purpose: Option<Purpose>, tried: Option<&Tried>) -> Reason {
     let is_format = purpose == Some(Purpose::Format);
     match tried {
-        None if is_format => "whether the files have this format was not tried",
-        None => "no workflow calls it, and whether the files pass was not tried",
-        Some(Tried::Ran { .. } | Tried::Changed { .. }) if is_format => "the files do not have this format",
-        Some(Tried::Ran { .. } | Tried::Changed { .. }) => "no workflow calls it, and the files do not pass",
-        Some(Tried::CouldNotRun { .. }) if is_format => {
-            "whether the files have this format could not be tried"
-        }
-        Some(Tried::CouldNotRun { .. }) => "no workflow calls it, and it could not be tried",
+        None if is_format => Reason::FormatNotTried,
+        None => Reason::HooksNotTried,
+        Some(Tried::Ran { .. } | Tried::Changed { .. }) if is_format => Reason::FormatNotThere,
+        Some(Tried::Ran { .. } | Tried::Changed { .. }) => Reason::HooksFail,
+        Some(Tried::CouldNotRun { .. }) if is_format => Reason::FormatCouldNotBeTried,
+        Some(Tried::CouldNotRun { .. }) => Reason::HooksCouldNotBeTried,
     }
 }
 
@@ -613,11 +718,10 @@ impl Plan {
         for check in std::mem::take(&mut self.tentative) {
             match trials.of(&check.finding) {
                 Some(Tried::Ran { exit: 0, .. }) => self.checks.push(check),
-                tried => self.offers.push(OfferedCommand {
-                    command: check.finding.command,
-                    evidence: check.finding.evidence,
-                    why: why_not(check.finding.purpose, tried),
-                }),
+                tried => {
+                    let why = why_not(check.finding.purpose, tried);
+                    self.unused.push(unused_finding(check.finding, why));
+                }
             }
         }
         // A format that the try has confirmed was put last, and belongs before the tests.

@@ -14,14 +14,16 @@ use super::node_packages::package_manager;
 use super::result_files::{without_options, without_result_files};
 use super::rust_toolchain::{self, RustToolchain, with_toolchain};
 use super::script_lines::{
-    StepShell, is_plain, is_plain_input, logical_lines, understood_commands, without_assignments,
-    without_reporter,
+    StepShell, is_plain, is_plain_input, logical_lines, understood_commands, why_not_understood,
+    without_assignments, without_reporter,
 };
 use super::terminal::{TerminalCall, is_terminal, without_terminal};
+use super::unused::{Reason, UnusedCommand};
 use super::when_jobs_run::{
     Matrix, OtherMachine, asks_earlier_steps, asks_for_label, has_task_each, is_after_merge, is_before_merge,
-    is_channel, is_only_called, is_started_by_changes, label_of_matrix, lines_of_matrix, matrix, may_fail,
-    needs_another_event, steps, value_of_matrix, version_parts, whole_line, without_failing,
+    is_channel, is_only_called, is_started_by_changes, label_of_matrix, leaves_tasks_out, lines_of_matrix,
+    matrix, may_fail, needs_another_event, steps, value_of_matrix, version_parts, whole_line,
+    without_failing,
 };
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
@@ -37,18 +39,96 @@ pub(super) const OWN_WORKFLOWS: [&str; 2] =
 /// What speaks against taking a line of a job by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Caveat {
-    /// It runs only where an earlier step of its job has found something.
-    AsksEarlier,
-    /// The job has altered what it had checked out before, or asks for a toolchain of its own, or runs after others.
-    SecondChoice,
-    /// The job has prepared its machine before in a way that no other job can be told.
-    Prepared,
-    /// The job has started something before that still runs, or a line does of which only this part is understood.
-    NeedsOthers,
+    /// The job has started something before that still runs.
+    BesideOthers,
+    /// The job has fetched before what another one made.
+    FetchesBuilt,
+    /// The job has put a build before where other builds of the machine find it.
+    HandsOn,
+    /// An earlier command of its line is not known.
+    BehindUnknown,
+    /// It is a part of a line of which only this part is understood.
+    PartOfBuild,
     /// The job has a service of which only it knows all.
     LacksService,
+    /// It runs only where an earlier step of its job has found something.
+    AsksEarlier,
+    /// It runs when a change is merged, where others run before.
+    AfterMerge,
+    /// It runs only for changes that somebody has put a label on.
+    AsksForLabel,
+    /// Earlier steps say what its variables are.
+    FedBySteps,
+    /// The job has altered before what it had checked out.
+    AltersCheckout,
+    /// It asks for a toolchain of its own.
+    OtherToolchain,
+    /// The job has prepared its machine before in a way that no other job can be told.
+    Prepared,
     /// It is given secrets, which a change of a stranger does not have.
     HasSecrets,
+}
+
+impl Caveat {
+    /// Tells whether it needs more than its own words: it is no check.
+    fn needs_others(self) -> bool {
+        match self {
+            Self::BesideOthers
+            | Self::FetchesBuilt
+            | Self::HandsOn
+            | Self::BehindUnknown
+            | Self::PartOfBuild => true,
+            Self::LacksService
+            | Self::AsksEarlier
+            | Self::AfterMerge
+            | Self::AsksForLabel
+            | Self::FedBySteps
+            | Self::AltersCheckout
+            | Self::OtherToolchain
+            | Self::Prepared
+            | Self::HasSecrets => false,
+        }
+    }
+
+    /// Tells whether it gives way to what other jobs do.
+    fn is_second_choice(self) -> bool {
+        match self {
+            Self::AfterMerge
+            | Self::AsksForLabel
+            | Self::FedBySteps
+            | Self::AltersCheckout
+            | Self::OtherToolchain => true,
+            Self::BesideOthers
+            | Self::FetchesBuilt
+            | Self::HandsOn
+            | Self::BehindUnknown
+            | Self::PartOfBuild
+            | Self::LacksService
+            | Self::AsksEarlier
+            | Self::Prepared
+            | Self::HasSecrets => false,
+        }
+    }
+
+    /// Returns why a line that has it may be no check.
+    fn reason(self) -> Reason {
+        match self {
+            Self::BesideOthers => Reason::BesideOthers,
+            Self::FetchesBuilt => Reason::FetchesBuilt,
+            Self::HandsOn => Reason::HandsOn,
+            Self::BehindUnknown => Reason::BehindUnknown,
+            Self::PartOfBuild => Reason::PartOfBuild,
+            Self::LacksService => Reason::LacksService,
+            Self::AsksEarlier => Reason::AsksEarlier,
+            Self::AfterMerge => Reason::AfterMerge,
+            Self::AsksForLabel => Reason::AsksForLabel,
+            Self::FedBySteps => Reason::FedBySteps,
+            Self::AltersCheckout => Reason::AltersCheckout,
+            Self::OtherToolchain => Reason::OtherToolchain,
+            Self::Prepared => Reason::HasPlainer,
+            Self::HasSecrets => Reason::HasSecrets,
+        }
+    }
 }
 
 /// A line that a job runs.
@@ -73,6 +153,8 @@ pub(super) struct CiCommand {
     pub(super) toolchain: RustToolchain,
     /// The variables that the job has for it, the nearest first.
     pub(super) variables: Vec<(String, String)>,
+    /// How many of them are of its step.
+    pub(super) of_step: usize,
     pub(super) evidence: Evidence,
 }
 
@@ -132,6 +214,32 @@ pub(super) struct CiContents {
     runners: Vec<String>,
     /// The lines that only another machine can do.
     of_other_machines: Vec<CiCommand>,
+    /// What is known to be no check where it is read.
+    pub(super) unused: Vec<UnusedCommand>,
+}
+
+/// What the workflows check, and what they run besides.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CiChecks {
+    /// The checks, and what mends.
+    pub(super) found: Vec<Finding>,
+    /// Everything else.
+    pub(super) unused: Vec<UnusedCommand>,
+}
+
+impl CiChecks {
+    /// Takes out what is as asked, for a reason.
+    fn leave_out(&mut self, why: Reason, is_meant: impl Fn(&Finding) -> bool) {
+        let (left_out, kept): (Vec<Finding>, Vec<Finding>) =
+            std::mem::take(&mut self.found).into_iter().partition(is_meant);
+        self.found = kept;
+        self.unused.extend(left_out.into_iter().map(|finding| unused_finding(finding, why)));
+    }
+}
+
+/// Says of a check that it is none of a loop.
+pub(super) fn unused_finding(finding: Finding, why: Reason) -> UnusedCommand {
+    UnusedCommand { command: finding.command, directory: finding.directory, evidence: finding.evidence, why }
 }
 
 impl CiContents {
@@ -158,7 +266,7 @@ impl CiContents {
         };
         let mut here = self.commands.iter().filter(is_of_tool).peekable();
         let is_called = here.peek().is_some() || self.of_other_machines.iter().any(|line| is_of_tool(&line));
-        tool.is_some() && is_called && here.all(|line| line.has(Caveat::NeedsOthers))
+        tool.is_some() && is_called && here.all(CiCommand::needs_others)
     }
 
     /// Returns the line that calls the tests of `CMake`, in a step that needs others before it.
@@ -224,7 +332,7 @@ impl CiContents {
                     line.command = named;
                 }
             } else if !is_pinned && same.iter().all(|other| other.toolchain.is_numbered()) {
-                line.caveats.insert(Caveat::SecondChoice);
+                line.caveats.insert(Caveat::OtherToolchain);
             }
         }
     }
@@ -249,46 +357,80 @@ impl CiContents {
 }
 
 /// Returns what the workflows run, each check once: measured or not, it is the same.
-pub(super) fn run(repository: &Repository, contents: &CiContents) -> Vec<Finding> {
-    let is_second = |line: &&CiCommand| line.has(Caveat::SecondChoice);
-    let needs_more = |line: &CiCommand| line.has(Caveat::NeedsOthers) || line.has(Caveat::LacksService);
-    let alone = contents.commands.iter().filter(|line| !needs_more(line));
-    let (second, first): (Vec<_>, Vec<_>) = alone.partition(is_second);
-    let mut found = Vec::new();
-    let checks = |lines: Vec<&CiCommand>| {
-        let plain = lines.into_iter().filter(|line| !contents.makes_place_of(line));
-        plain.filter_map(|line| of_command(repository, line)).collect::<Vec<_>>()
-    };
-    add_each_once(repository, &mut found, checks(first));
+pub(super) fn run(repository: &Repository, contents: &CiContents) -> CiChecks {
+    let mut all = CiChecks { found: Vec::new(), unused: contents.unused.clone() };
+    for line in &contents.of_other_machines {
+        let why =
+            if line.machine == Some(OtherMachine::Macos) { Reason::NeedsMacos } else { Reason::NeedsWindows };
+        all.unused.push(line.unused(why));
+    }
     // A task is the repository's own, whatever a job does before it; and tests of a changed tree are better than none, for which a
     // test of the toolchain would stand.
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    // The jobs of which a check is known so far.
+    let mut checked: BTreeSet<&str> = BTreeSet::new();
+    for line in &contents.commands {
+        let needs_more = line.needs_others() || line.has(Caveat::LacksService);
+        let why = if needs_more {
+            line.caveats.iter().next().map_or(Reason::Unknown, |caveat| caveat.reason())
+        } else if contents.makes_place_of(line) {
+            Reason::NamesBuilt
+        } else {
+            match of_command(repository, line) {
+                Ok(finding) if line.is_second_choice() => {
+                    second.push((line, finding));
+                    continue;
+                }
+                Ok(finding) => {
+                    if finding.purpose != Some(Purpose::Build) {
+                        checked.insert(&line.job);
+                    }
+                    first.push(finding);
+                    continue;
+                }
+                Err(why) if checked.contains(line.job.as_str()) && runs_by_itself(line, why) => {
+                    first.push(line.as_test());
+                    continue;
+                }
+                Err(why) => why,
+            }
+        };
+        all.unused.push(line.unused(why));
+    }
+    add_each_once(repository, &mut all.found, first);
     let is_test = |one: &Finding| one.purpose == Some(Purpose::Test) && !one.is_fix;
-    let has_tests = found.iter().any(is_test);
+    let has_tests = all.found.iter().any(is_test);
     let is_kept = |one: &Finding| (is_test(one) && !has_tests) || calls_tasks(&one.command);
-    add_each_once(repository, &mut found, checks(second).into_iter().filter(is_kept));
-    let all = found.clone();
-    found.retain(|one| !all.iter().any(|other| is_part(repository, one, other)));
+    let (kept, given_way): (Vec<_>, Vec<_>) = second.into_iter().partition(|(_, one)| is_kept(one));
+    add_each_once(repository, &mut all.found, kept.into_iter().map(|(_, finding)| finding));
+    for (line, finding) in given_way {
+        let caveat = line.caveats.iter().find(|caveat| caveat.is_second_choice());
+        all.unused.push(unused_finding(finding, caveat.map_or(Reason::Unknown, |caveat| caveat.reason())));
+    }
+    let known = all.found.clone();
+    all.leave_out(Reason::PartOfTests, |one| known.iter().any(|other| is_part(repository, one, other)));
     // With what only its job has, a tool often does the same in a special way: under a measure, or for another machine.
     let is_prepared = |one: &Finding| {
         contents.commands.iter().any(|line| line.has(Caveat::Prepared) && line.evidence == one.evidence)
     };
-    let all = found.clone();
-    let has_plain = |one: &Finding| all.iter().any(|other| !is_prepared(other) && is_longer_call(one, other));
-    found.retain(|one| !is_prepared(one) || !has_plain(one));
+    let known = all.found.clone();
+    let has_plain =
+        |one: &Finding| known.iter().any(|other| !is_prepared(other) && is_longer_call(one, other));
+    all.leave_out(Reason::HasPlainer, |one| is_prepared(one) && has_plain(one));
     // What only jobs with another version make is theirs, where the job whose place a loop takes calls the same tool.
     let is_of_others = |one: &Finding| {
         contents.commands.iter().any(|line| line.is_of_other_version && line.evidence == one.evidence)
     };
-    let all = found.clone();
-    let has_own = |one: &Finding| all.iter().any(|other| !is_of_others(other) && is_same_tool(one, other));
-    found.retain(|one| !is_of_others(one) || !has_own(one));
-    without_other_managers(repository, &mut found);
-    found
+    let known = all.found.clone();
+    let has_own = |one: &Finding| known.iter().any(|other| !is_of_others(other) && is_same_tool(one, other));
+    all.leave_out(Reason::OtherVersion, |one| is_of_others(one) && has_own(one));
+    without_other_managers(repository, &mut all);
+    all
 }
 
 /// Leaves out what calls scripts of a package by another manager than that of the repository, where this one calls some there: both
 /// install into the same place, and each throws away what the other has made.
-fn without_other_managers(repository: &Repository, found: &mut Vec<Finding>) {
+fn without_other_managers(repository: &Repository, checks: &mut CiChecks) {
     let manager = |finding: &Finding| {
         let words: Vec<&str> = without_assignments(&finding.command).split(' ').collect();
         match words.as_slice() {
@@ -299,11 +441,13 @@ fn without_other_managers(repository: &Repository, found: &mut Vec<Finding>) {
         }
     };
     let own = package_manager(repository);
-    let all = found.clone();
+    let all = checks.found.clone();
     let has_own = |place: &str| {
         all.iter().any(|other| other.directory == place && manager(other).is_some_and(|name| name == own))
     };
-    found.retain(|one| manager(one).is_none_or(|name| name == own) || !has_own(&one.directory));
+    checks.leave_out(Reason::OtherManager, |one| {
+        manager(one).is_some_and(|name| name != own) && has_own(&one.directory)
+    });
 }
 
 /// Tells whether a check calls the tool of another one for the same, and says more words for it.
@@ -450,49 +594,39 @@ fn starts_python(words: &[&str]) -> bool {
     matches!(*program, "uv" | "uvx" | "pipx" | "poetry" | "pdm" | "hatch" | "python" | "python3")
 }
 
-/// Returns what a command of a job is, if it is a check or mends.
-fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
+/// Returns what a command of a job is, if it is a check or mends; otherwise why it is neither.
+fn of_command(repository: &Repository, line: &CiCommand) -> Result<Finding, Reason> {
+    if line.condition.as_deref().is_some_and(names_interpreter) {
+        return Err(Reason::OtherInterpreter);
+    }
     // An earlier line of the job may have made or unpacked the directory.
     let is_there = line.directory.is_empty()
         || repository
             .paths()
             .any(|path| path.strip_prefix(line.directory.as_str()).is_some_and(|rest| rest.starts_with('/')));
-    if !is_there || is_of_one_machine(&line.command) {
-        return None;
+    if !is_there {
+        return Err(Reason::DirectoryIsMade);
     }
-    let words = shlex::split(&line.command)?;
+    if is_of_one_machine(&line.command) {
+        return Err(Reason::OfOneMachine);
+    }
+    let words = shlex::split(&line.command).ok_or(Reason::Joined)?;
     let found = recognise(&words).filter(|found| !only_interprets(found));
     let variables = steering(found.as_ref(), line);
-    if words.iter().any(|word| is_made(repository, word)) || lacks_lock(repository, line, &words) {
-        return None;
+    if words.iter().any(|word| is_made(repository, word)) {
+        return Err(Reason::NamesBuilt);
+    }
+    if lacks_lock(repository, line, &words) {
+        return Err(Reason::LacksLock);
     }
     let (purpose, is_fix) = match &found {
-        Some(found) => match (found.manner, found.tool.name.as_str()) {
-            // The directory into which is built was made by an earlier line.
-            (_, "cmake" | "ctest" | "meson") => return None,
-            // An earlier step, `./configure` for example, has written its Makefile.
-            (_, "make") if !has_makefile(repository, line) => return None,
-            (Manner::Pure, _) => (found.purpose.unwrap_or(Purpose::Test), false),
-            (Manner::Mends, _) => (found.purpose?, true),
-            (Manner::Other, _) if is_build(&words) => (Purpose::Build, false),
-            // Its default task, which a Rakefile makes the tests.
-            (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
-                (Purpose::Test, false)
-            }
-            (Manner::Other, "tsc") if writes_nothing(repository, line, &words) => (Purpose::Lint, false),
-            // Tests by the name of which nobody would take them for some are those of a service that the job has a key for.
-            (Manner::Other, _) => {
-                let purpose = by_names(found, &line.directory)?;
-                let is_known = purpose != Purpose::Test || !line.has(Caveat::HasSecrets);
-                (is_known.then_some(purpose)?, false)
-            }
-        },
+        Some(found) => of_tool(repository, line, &words, found)?,
         None if is_build(&words) => (Purpose::Build, false),
         // What an unknown script does after a finding of an earlier step is no check of the tree.
-        None if line.has(Caveat::AsksEarlier) => return None,
+        None if line.has(Caveat::AsksEarlier) => return Err(Reason::AsksEarlier),
         None => own_script(repository, line, &words)?,
     };
-    Some(Finding {
+    Ok(Finding {
         purpose: Some(purpose),
         is_fix,
         // An earlier line has installed it into the environment of tox.
@@ -500,6 +634,65 @@ fn of_command(repository: &Repository, line: &CiCommand) -> Option<Finding> {
         directory: line.directory.clone(),
         evidence: line.evidence.clone(),
     })
+}
+
+/// Returns what the call of a known tool is.
+fn of_tool(
+    repository: &Repository,
+    line: &CiCommand,
+    words: &[String],
+    found: &Recognised,
+) -> Result<(Purpose, bool), Reason> {
+    match (found.manner, found.tool.name.as_str()) {
+        // The directory into which is built was made by an earlier line.
+        (_, "cmake" | "ctest" | "meson") => Err(Reason::PartOfBuild),
+        // An earlier step, `./configure` for example, has written its Makefile.
+        (_, "make") if !has_makefile(repository, line) => Err(Reason::LacksMakefile),
+        (Manner::Pure, _) => Ok((found.purpose.unwrap_or(Purpose::Test), false)),
+        (Manner::Mends, _) => Ok((found.purpose.ok_or(Reason::Mends)?, true)),
+        (Manner::Other, _) if is_build(words) => Ok((Purpose::Build, false)),
+        // Its default task, which a Rakefile makes the tests.
+        (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
+            Ok((Purpose::Test, false))
+        }
+        (Manner::Other, "tsc") if writes_nothing(repository, line, words) => Ok((Purpose::Lint, false)),
+        (Manner::Other, _) => {
+            let has_names = !found.tasks.is_empty() || !found.environments.is_empty();
+            let unknown = if has_names { Reason::NamesSayNothing } else { Reason::NotACheckOfTool };
+            let purpose = by_names(found, &line.directory).ok_or(unknown)?;
+            // Tests by the name of which nobody would take them for some are those of a service that the job has a key for.
+            let is_known = purpose != Purpose::Test || !line.has(Caveat::HasSecrets);
+            if is_known { Ok((purpose, false)) } else { Err(Reason::HasSecrets) }
+        }
+    }
+}
+
+/// Tells whether a line runs a program of the repository itself, `cargo run`, or a script of which no name says more: behind a check of
+/// the same job it is one as well.
+fn runs_by_itself(line: &CiCommand, why: Reason) -> bool {
+    let words = words(&line.command);
+    let publishes =
+        |word: &&str| is_other(word) || matches!(*word, "push" | "upload" | "sign" | "docs" | "doc");
+    let is_run = match words.as_slice() {
+        ["cargo" | "go", "run", ..] => matches!(why, Reason::NotACheckOfTool | Reason::Unknown),
+        ["bash" | "sh", path, ..] | [path, ..] => why == Reason::UnknownScript && is_own_script(path),
+        [] => false,
+    };
+    is_run && !words.iter().any(publishes) && !line.is_second_choice() && line.condition.is_none()
+}
+
+/// Tells whether a word is the path of a script in one of the usual folders for them, whose name does not say that it prepares something.
+fn is_own_script(path: &str) -> bool {
+    let path = path.trim_start_matches("./");
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.split('.').next().unwrap_or(name);
+    matches!(folder, "script" | "scripts" | "bin" | "ci") && !prepares(stem) && !is_other(stem)
+}
+
+/// Tells whether a condition asks a matrix for an interpreter that is another program than the usual one, or is not released yet.
+fn names_interpreter(condition: &str) -> bool {
+    let names = ["pypy", "graalpy", "jruby", "truffleruby", "nightly", "-dev", "head"];
+    condition.split('\'').skip(1).step_by(2).any(|value| names.iter().any(|name| value.contains(name)))
 }
 
 /// Tells whether a known tool is called for a script alone, `node scripts/check.js`, which says what is done.
@@ -629,23 +822,32 @@ fn is_build(words: &[String]) -> bool {
 
 /// Returns what a script of the repository checks: by its name, by that of its task, `./tool lint`, by the directory of tests in
 /// which it lies, or by the job of linters that calls it.
-fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Option<(Purpose, bool)> {
+fn own_script(
+    repository: &Repository,
+    line: &CiCommand,
+    words: &[String],
+) -> Result<(Purpose, bool), Reason> {
     let mut plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    // Who looks for something that must not be there has checked it.
+    if let ["!", "grep" | "egrep" | "rg", ..] | ["!", "git", "grep", ..] = plain.as_slice() {
+        return Ok((Purpose::Lint, false));
+    }
     let names_toolchain = matches!(plain.as_slice(), ["cargo", word, ..] if word.starts_with('+'));
     plain.drain(if names_toolchain { 1..2 } else { 0..0 });
     if let ["cargo", "xtask", name, rest @ ..] = plain.as_slice() {
         // `xtask` is a convention: without this alias cargo has no such subcommand.
         let is_there = repository.text(".cargo/config.toml").is_some_and(|text| text.contains("xtask"));
-        let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there)?;
-        return Some((kind.purpose?, kind.mends));
+        let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there).ok_or(Reason::NamesSayNothing)?;
+        return Ok((kind.purpose.ok_or(Reason::Mends)?, kind.mends));
     }
-    let CalledScript { path, arguments: rest } = CalledScript::of(repository, &line.directory, &plain)?;
+    let CalledScript { path, arguments: rest } =
+        CalledScript::of(repository, &line.directory, &plain).ok_or(Reason::Unknown)?;
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     // A script that changes the repository itself is no check of that.
-    let script = repository.text(joined(&line.directory, &path).as_str())?;
+    let script = repository.text(joined(&line.directory, &path).as_str()).ok_or(Reason::Unknown)?;
     if alters_files(repository, script) {
-        return None;
+        return Err(Reason::ScriptAlters);
     }
     // `verify.sh worktree-test` says where, and not what.
     let is_word = |task: &str| task.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -655,18 +857,18 @@ fn own_script(repository: &Repository, line: &CiCommand, words: &[String]) -> Op
             .and_then(|(task, more)| task_kind(task, &more.join(" ")))
     };
     if let Some(kind) = task_kind(stem, "").or_else(by_task) {
-        return Some((kind.purpose?, kind.mends));
+        return Ok((kind.purpose.ok_or(Reason::Mends)?, kind.mends));
     }
     let job = after_last(&line.job, &[':']);
     let is_of_linters = task_kind(job, "").is_some_and(|kind| kind.purpose == Some(Purpose::Lint));
     let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"));
     match () {
-        () if builds(stem) && tests_by_itself(script) => Some((Purpose::Test, false)),
+        () if builds(stem) && tests_by_itself(script) => Ok((Purpose::Test, false)),
         // This comes first: `tests/setup.sh` lies among the tests, and tests nothing.
-        () if prepares(stem) => None,
-        () if is_of_tests => Some((Purpose::Test, false)),
-        () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Some((Purpose::Lint, false)),
-        () => None,
+        () if prepares(stem) => Err(Reason::Prepares),
+        () if is_of_tests => Ok((Purpose::Test, false)),
+        () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Ok((Purpose::Lint, false)),
+        () => Err(Reason::UnknownScript),
     }
 }
 
@@ -784,9 +986,24 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
             }
         }
     }
+    for (path, why) in unread(repository) {
+        let text = repository.text(path).unwrap_or("");
+        let Some(root) = lined_yaml::parse(text).filter(is_started_by_changes) else { continue };
+        Workflow { repository, path, text, is_late: false }.read_unused(&root, why, &mut contents);
+    }
     contents.settle();
     contents.settle_toolchains(repository);
     contents
+}
+
+/// Returns the workflows that say nothing of what is checked, each with the reason.
+fn unread(repository: &Repository) -> impl Iterator<Item = (&str, Reason)> {
+    let named = repository.paths().filter(|path| is_of_github(path) && !OWN_WORKFLOWS.contains(path));
+    named.filter_map(|path| match path {
+        _ if !is_workflow(path) => Some((path, Reason::OfScanners)),
+        _ if workflow(repository, path).is_none() => Some((path, Reason::OfPublishing)),
+        _ => None,
+    })
 }
 
 /// Returns the inputs that a job gives the workflow that it calls, as far as they are known: for each of its matrix, where that says
@@ -948,6 +1165,8 @@ struct JobPlace<'j> {
     caveats: BTreeSet<Caveat>,
     toolchain: RustToolchain,
     variables: Vec<(String, String)>,
+    /// How many of them are of the step.
+    of_step: usize,
     matrix: Matrix<'j>,
     /// The job of the matrix whose place a loop takes.
     leg: MatrixLeg,
@@ -971,7 +1190,11 @@ impl Workflow<'_> {
             .put_in
             .extend(behind.map(|rest| rest.split(|c| !is_of_name(c)).next().unwrap_or("").to_owned()));
         for job in lined_yaml::entries(root.get("jobs")) {
-            if needs_another_event(job.value.get("if")) || may_fail(&job.value) {
+            if needs_another_event(job.value.get("if")) {
+                continue;
+            }
+            if may_fail(&job.value) {
+                self.unused_job(&job.value, Reason::MayFail, contents);
                 continue;
             }
             self.call_of_others(job, contents);
@@ -993,7 +1216,7 @@ impl Workflow<'_> {
                 directory: of_job.or(whole),
                 shell: written_shell(defaults(&job.value)).or(shell),
                 machine,
-                caveats: self.is_late.then_some(Caveat::SecondChoice).into_iter().collect(),
+                caveats: self.is_late.then_some(Caveat::AfterMerge).into_iter().collect(),
                 variables,
                 has_task_each,
                 matrix,
@@ -1012,7 +1235,7 @@ impl Workflow<'_> {
                 contents.runners.extend(label.map(str::to_owned));
                 place.is_before_checkout = true;
             }
-            place.add(Caveat::SecondChoice, asks_for_label(job.value.get("if")));
+            place.add(Caveat::AsksForLabel, asks_for_label(job.value.get("if")));
             place.add(Caveat::LacksService, lacks_services(&job.value, &place.id(self.path), contents));
             for step in steps {
                 place.is_before_checkout &= !checks_out(step);
@@ -1025,9 +1248,11 @@ impl Workflow<'_> {
                 place.toolchain =
                     RustToolchain::of_step(step, &place.matrix, |text| place.with_values(text, ""))
                         .unwrap_or(place.toolchain);
-                place.add(Caveat::SecondChoice, is_altering(step) || self.writes_files(step, &place));
+                place.add(Caveat::AltersCheckout, is_altering(step) || self.writes_files(step, &place));
                 place.add(Caveat::Prepared, prepares_machine(step));
-                place.add(Caveat::NeedsOthers, starts_another(step) || needs_others_behind(step));
+                place.add(Caveat::BesideOthers, starts_another(step));
+                place.add(Caveat::FetchesBuilt, fetches_built(step));
+                place.add(Caveat::HandsOn, hands_on_behind(step));
             }
         }
         let image = |node: Option<&Node>| {
@@ -1038,9 +1263,15 @@ impl Workflow<'_> {
         contents.image = contents.image.take().or_else(|| image(root.get("image"))).or(of_default);
         // Of GitLab, every key may be a job.
         let allows_failure = |job: &&Entry| lined_yaml::text(job.value.get("allow_failure")) == Some("true");
-        for job in lined_yaml::entries(Some(root)).iter().filter(|job| !allows_failure(job)) {
+        for job in lined_yaml::entries(Some(root)) {
             let place = JobPlace { name: &job.key, ..JobPlace::default() };
             let (before, script) = (job.value.get("before_script"), job.value.get("script"));
+            if allows_failure(&job) {
+                for node in lined_yaml::items(script).iter().chain(script) {
+                    self.unused_script(node, "", Reason::MayFail, contents);
+                }
+                continue;
+            }
             // One shell runs all of them, so that a `cd` holds for those behind it.
             let mut directory = String::new();
             for script in [before, script] {
@@ -1049,6 +1280,45 @@ impl Workflow<'_> {
                 }
             }
         }
+    }
+
+    /// Names everything in a workflow that says nothing of what is checked.
+    fn read_unused(&self, root: &Node, why: Reason, contents: &mut CiContents) {
+        let jobs = lined_yaml::entries(root.get("jobs"));
+        for job in jobs.iter().filter(|job| !needs_another_event(job.value.get("if"))) {
+            self.unused_job(&job.value, why, contents);
+        }
+    }
+
+    fn unused_job(&self, job: &Node, why: Reason, contents: &mut CiContents) {
+        for step in steps(job).into_iter().filter(|step| !needs_another_event(step.get("if"))) {
+            self.unused_step(step, "", why, contents);
+        }
+        if let Some(uses) = job.get("uses") {
+            self.unused_call(uses, why, contents);
+        }
+    }
+
+    /// Names what a step runs, all of which is no check for a reason.
+    fn unused_step(&self, step: &Node, directory: &str, why: Reason, contents: &mut CiContents) {
+        if let Some(script) = step.get("run") {
+            self.unused_script(script, directory, why, contents);
+        }
+        if let Some(uses) = step.get("uses") {
+            self.unused_call(uses, why, contents);
+        }
+    }
+
+    fn unused_script(&self, script: &Node, directory: &str, why: Reason, contents: &mut CiContents) {
+        for (at, line) in lined_yaml::text(Some(script)).map(logical_lines).iter().flatten() {
+            contents.unused.push(unused_line(line, directory, self.evidence(script, *at), why));
+        }
+    }
+
+    fn unused_call(&self, uses: &Node, why: Reason, contents: &mut CiContents) {
+        let Some(named) = lined_yaml::text(Some(uses)) else { return };
+        let call = format!("{CALL_OF_ACTION}{named}");
+        contents.unused.push(unused_line(&call, "", self.evidence(uses, 0), why));
     }
 
     /// Returns the job of a matrix whose place a loop takes. Of the versions of Python, one that the repository says it supports.
@@ -1073,8 +1343,9 @@ impl Workflow<'_> {
     fn call_of_others(&self, job: &Entry, contents: &mut CiContents) {
         let uses = lined_yaml::text(job.value.get("uses"));
         let inputs = job.value.get("with").filter(|_| uses.is_some_and(|uses| !uses.starts_with("./")));
-        let caveats = self.is_late.then_some(Caveat::SecondChoice).into_iter().collect();
+        let caveats = self.is_late.then_some(Caveat::AfterMerge).into_iter().collect();
         let place = JobPlace { name: &job.key, caveats, ..JobPlace::default() };
+        let before = contents.commands.len();
         for entry in lined_yaml::entries(inputs) {
             let text = lined_yaml::text(Some(&entry.value)).unwrap_or("");
             for (below, line) in text.lines().enumerate() {
@@ -1083,6 +1354,12 @@ impl Workflow<'_> {
                 let command = |call: String| self.command(&call, String::new(), &place, evidence.clone());
                 contents.commands.extend(calls.map(command));
             }
+        }
+        let is_of_others = uses.is_some_and(|uses| !uses.starts_with("./"));
+        if let Some(uses) =
+            job.value.get("uses").filter(|_| is_of_others && contents.commands.len() == before)
+        {
+            self.unused_call(uses, Reason::WorkflowOfOthers, contents);
         }
     }
 
@@ -1097,29 +1374,35 @@ impl Workflow<'_> {
 
     fn step(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let condition = step.get("if");
-        let Some(matrix) = without_failing(&place.matrix, step).filter(|_| !needs_another_event(condition))
-        else {
+        if needs_another_event(condition) {
+            return;
+        }
+        let Some(matrix) = without_failing(&place.matrix, step) else {
+            let directory = place.checkouts.inside(&joined("", place.directory.unwrap_or("")));
+            self.unused_step(step, &directory.unwrap_or_default(), Reason::MayFail, contents);
             return;
         };
         let machine = lined_yaml::text(condition)
             .and_then(|condition| OtherMachine::of_condition(condition, &place.matrix));
         let of_leg = if place.has_task_each { &MatrixLeg::default() } else { &place.leg };
         let mut own = variables(step.get("env"), of_leg);
+        let of_step = own.len();
         own.extend(place.variables.iter().cloned());
         let mut place = JobPlace {
             machine: machine.or(place.machine),
             directory: written_directory(Some(step)).or(place.directory),
             shell: written_shell(Some(step)).or(place.shell),
             variables: own,
+            of_step,
             condition: place.leg.condition_of_others(condition).filter(|_| !place.has_task_each),
             matrix,
             ..place.clone()
         };
         place.caveats.remove(&Caveat::AsksEarlier);
         place.add(Caveat::AsksEarlier, asks_earlier_steps(condition));
-        place.add(Caveat::SecondChoice, asks_for_label(condition));
+        place.add(Caveat::AsksForLabel, asks_for_label(condition));
         // What an earlier step says, no other job can be told.
-        place.add(Caveat::SecondChoice, is_fed_by_steps(step));
+        place.add(Caveat::FedBySteps, is_fed_by_steps(step));
         place.add(Caveat::HasSecrets, has_secrets(step));
         let place = &place;
         if let Some(script) = step.get("run") {
@@ -1182,32 +1465,49 @@ impl Workflow<'_> {
             if action.is_whole && action.of_matrix.is_empty() {
                 contents.local_actions.push(action);
             }
+            self.unused_call(uses, Reason::OwnAction, contents);
             return;
         }
         // What an action sets up holds for the whole job, also where the directory of its commands is unknown.
         let name = action.name.clone();
         contents.actions.push(action);
         let name = name.as_str();
-        let Some(directory) = place.known_directory() else { return };
+        let Some(directory) = place.known_directory() else {
+            self.unused_call(uses, Reason::DirectoryUnknown, contents);
+            return;
+        };
         if let Some(script) = step.get("with").and_then(|with| with.get("command")).filter(|_| repeats(name))
         {
             self.script(script, place, &mut directory.clone(), contents);
+            return;
         }
         let is_gate = |tool: &&Tool| {
             tool.gates.iter().all(|(input, value)| {
                 lined_yaml::text(step.get("with").and_then(|with| with.get(input))) == Some(value)
             })
         };
-        let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name)).filter(is_gate);
+        let tool = TOOLS.tools.iter().find(|tool| tool.actions.contains_key(name));
+        let Some(tool) = tool.filter(is_gate) else {
+            let why = if tool.is_some() { Reason::OnlyReports } else { Reason::UnknownAction };
+            self.unused_call(uses, why, contents);
+            return;
+        };
         let with = step.get("with");
-        let commands = tool.and_then(|tool| match tool.actions.get(name)? {
-            command if command.contains('<') => Some(filled(command, with, &place.matrix)),
-            command => with_inputs(tool, command, with).map(|command| vec![command]),
-        });
-        let Some(within) = place.checkouts.inside(&directory) else { return };
+        let commands = match tool.actions.get(name) {
+            Some(command) if command.contains('<') => filled(command, with, &place.matrix),
+            Some(command) => with_inputs(tool, command, with).into_iter().collect(),
+            None => Vec::new(),
+        };
+        let Some(within) = place.checkouts.inside(&directory) else {
+            self.unused_call(uses, Reason::Elsewhere, contents);
+            return;
+        };
+        if commands.is_empty() {
+            self.unused_call(uses, Reason::InputsUnknown, contents);
+        }
         let evidence = self.evidence(uses, 0);
         let command = |command: &String| self.command(command, within.clone(), place, evidence.clone());
-        contents.commands.extend(commands.iter().flatten().map(command));
+        contents.commands.extend(commands.iter().map(command));
     }
 
     fn evidence(&self, node: &Node, below: usize) -> Evidence {
@@ -1223,11 +1523,17 @@ impl Workflow<'_> {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
         let mut place = place.clone();
         for (at, line) in logical_lines(script) {
-            place.add(Caveat::NeedsOthers, goes_on_beside(&line));
+            place.add(Caveat::BesideOthers, goes_on_beside(&line));
+            let below = place.checkouts.inside(directory).unwrap_or_default();
+            place.add(Caveat::AltersCheckout, writes_over(self.repository, &below, &line));
             place.toolchain = RustToolchain::of_line(&place.with_values(&line, ""), &place.matrix)
                 .unwrap_or(place.toolchain);
             let line = place.with_values(&line, directory);
             let line = whole_line(without_reporter(&place.with_options_of_leg(&line)));
+            if leaves_tasks_out(&line, &place.matrix) {
+                let evidence = self.evidence(node, at);
+                contents.unused.push(unused_line(&line, directory, evidence, Reason::VersionsOfMatrix));
+            }
             for line in lines_of_matrix(&line, &place.matrix) {
                 // What a check is called with, the lines above say; an install is that of one job.
                 let line = if line.split("&&").any(|part| is_install(part.trim())) {
@@ -1238,6 +1544,8 @@ impl Workflow<'_> {
                 let line = line.trim_end().to_owned();
                 // What is indented stands in a condition or a loop.
                 if line.starts_with([' ', '\t']) {
+                    let evidence = self.evidence(node, at);
+                    contents.unused.push(unused_line(&line, directory, evidence, Reason::InStatement));
                     continue;
                 }
                 let Some(commands) = understood_commands(&line) else {
@@ -1248,18 +1556,26 @@ impl Workflow<'_> {
                     if adds_source(&line) {
                         let source = self.command(&line, directory.clone(), &place, self.evidence(node, at));
                         contents.commands.push(source);
+                    } else {
+                        let why = why_not_understood(&line);
+                        self.part_of_cmake(&line, &place, self.evidence(node, at), why, contents);
                     }
-                    self.part_of_cmake(&line, &place, self.evidence(node, at), contents);
                     continue;
                 };
                 if is_terminal(place.shell) {
                     contents.on_terminal.extend(place.terminal_calls(&commands, directory));
                 }
                 if !StepShell::of(place.shell).shares(&commands) {
+                    // What gives it a terminal is noted for itself.
+                    if !is_terminal(place.shell) {
+                        let evidence = self.evidence(node, at);
+                        contents.unused.push(unused_line(&line, directory, evidence, Reason::OtherShell));
+                    }
                     continue;
                 }
                 self.line(&commands, directory, &place, &self.evidence(node, at), contents);
-                place.add(Caveat::NeedsOthers, commands.iter().any(|command| hands_on(command)));
+                place.add(Caveat::AltersCheckout, commands.iter().any(|command| alters_checkout(command)));
+                place.add(Caveat::HandsOn, commands.iter().any(|command| hands_on(command)));
             }
         }
     }
@@ -1268,15 +1584,25 @@ impl Workflow<'_> {
     fn parts_of_cmake(&self, node: &Node, place: &JobPlace<'_>, contents: &mut CiContents) {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
         for (at, line) in logical_lines(script) {
-            self.part_of_cmake(&line, place, self.evidence(node, at), contents);
+            self.part_of_cmake(&line, place, self.evidence(node, at), Reason::DirectoryUnknown, contents);
         }
     }
 
-    fn part_of_cmake(&self, line: &str, place: &JobPlace<'_>, evidence: Evidence, contents: &mut CiContents) {
+    /// Notes the part of a line that is about `CMake`; another line is no check for a reason.
+    fn part_of_cmake(
+        &self,
+        line: &str,
+        place: &JobPlace<'_>,
+        evidence: Evidence,
+        why: Reason,
+        contents: &mut CiContents,
+    ) {
         let mut place = place.clone();
-        place.add(Caveat::NeedsOthers, true);
-        let command = part_of_cmake(line);
-        contents.commands.extend(command.map(|part| self.command(&part, String::new(), &place, evidence)));
+        place.add(Caveat::PartOfBuild, true);
+        match part_of_cmake(line) {
+            Some(part) => contents.commands.push(self.command(&part, String::new(), &place, evidence)),
+            None => contents.unused.push(unused_line(line, "", evidence, why)),
+        }
     }
 
     /// Notes the commands of a line, and where the next one is run.
@@ -1295,12 +1621,15 @@ impl Workflow<'_> {
                 *directory = joined(directory, below.trim());
                 continue;
             }
-            let Some(inside) = place.checkouts.inside(directory) else { continue };
+            let Some(inside) = place.checkouts.inside(directory) else {
+                contents.unused.push(unused_line(part, directory, evidence.clone(), Reason::Elsewhere));
+                continue;
+            };
             // `time` only measures, and a run records by itself how long an action took.
             let command = part.strip_prefix("time ").unwrap_or(part).trim_start();
             let is_known = makes_ready(command) || recognise_line(command).is_some();
             contents.commands.push(self.command(command, inside, &place, evidence.clone()));
-            place.add(Caveat::NeedsOthers, !is_known);
+            place.add(Caveat::BehindUnknown, !is_known);
         }
     }
 
@@ -1312,7 +1641,7 @@ impl Workflow<'_> {
         evidence: Evidence,
     ) -> CiCommand {
         let mut caveats = place.caveats.clone();
-        caveats.extend(asks_for_toolchain(command).then_some(Caveat::SecondChoice));
+        caveats.extend(asks_for_toolchain(command).then_some(Caveat::OtherToolchain));
         // A variable says more than what the job has made the default.
         let of_variable = place.variables.iter().find(|(name, _)| name == "RUSTUP_TOOLCHAIN");
         let of_variable = of_variable.map(|(_, value)| RustToolchain::Named(vec![value.clone()]));
@@ -1327,6 +1656,7 @@ impl Workflow<'_> {
             is_of_other_version: place.condition.is_some_and(|condition| place.asks_for_version(condition)),
             is_before_checkout: place.is_before_checkout,
             variables: place.variables.clone(),
+            of_step: place.of_step,
             evidence,
         }
     }
@@ -1336,6 +1666,37 @@ impl CiCommand {
     /// Tells whether this speaks against taking it by itself.
     pub(super) fn has(&self, caveat: Caveat) -> bool {
         self.caveats.contains(&caveat)
+    }
+
+    /// Tells whether it needs more than its own words.
+    fn needs_others(&self) -> bool {
+        self.caveats.iter().any(|caveat| caveat.needs_others())
+    }
+
+    /// Tells whether it gives way to what other jobs do.
+    pub(super) fn is_second_choice(&self) -> bool {
+        self.caveats.iter().any(|caveat| caveat.is_second_choice())
+    }
+
+    /// Takes it for a test as it is written.
+    pub(super) fn as_test(&self) -> Finding {
+        Finding {
+            purpose: Some(Purpose::Test),
+            is_fix: false,
+            command: self.command.clone(),
+            directory: self.directory.clone(),
+            evidence: self.evidence.clone(),
+        }
+    }
+
+    /// Says of it that it is no check.
+    fn unused(&self, why: Reason) -> UnusedCommand {
+        UnusedCommand {
+            command: self.command.clone(),
+            directory: self.directory.clone(),
+            evidence: self.evidence.clone(),
+            why,
+        }
     }
 
     /// Tells whether it is a check of a job, of a tool that is known.
@@ -1425,7 +1786,7 @@ impl<'j> JobPlace<'j> {
 
     /// Puts in the values of variables, and at the top the place of the checkout.
     fn with_values(&self, line: &str, directory: &str) -> String {
-        let line = self.in_row(&self.with_variables(line)).trim_end().to_owned();
+        let line = self.in_row(&self.with_variables(&spaced(line))).trim_end().to_owned();
         let line = with_shell_variables(&line, &self.variables);
         // In a directory below, `./` would not be the top.
         if !directory.is_empty() {
@@ -1435,6 +1796,26 @@ impl<'j> JobPlace<'j> {
             .iter()
             .fold(line, |line, place| line.replace(place, "./"))
     }
+}
+
+/// What stands before the name of an action that is no check.
+pub(super) const CALL_OF_ACTION: &str = "uses: ";
+
+fn unused_line(line: &str, directory: &str, evidence: Evidence, why: Reason) -> UnusedCommand {
+    UnusedCommand { command: line.trim().to_owned(), directory: directory.to_owned(), evidence, why }
+}
+
+/// Writes expressions with a blank on each side, `${{matrix.os}}` as `${{ matrix.os }}`.
+fn spaced(line: &str) -> String {
+    let mut parts = line.split("${{");
+    let mut out = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        match part.split_once("}}") {
+            Some((inner, behind)) => out.extend(["${{ ", inner.trim(), " }}", behind]),
+            None => out.extend(["${{", part]),
+        }
+    }
+    out
 }
 
 /// Puts in the values of variables that the shell would, `"${VERSION}"`, where no quote may keep it from that, and no value needs one.
@@ -1647,16 +2028,20 @@ fn prepares_machine(step: &Node) -> bool {
     })
 }
 
-/// Tells whether what stands behind a step may need what that has fetched from another job, or handed on.
-fn needs_others_behind(step: &Node) -> bool {
-    let fetches = lined_yaml::text(step.get("uses")).is_some_and(|uses| {
+/// Tells whether what stands behind a step may need what that has fetched from another job.
+fn fetches_built(step: &Node) -> bool {
+    lined_yaml::text(step.get("uses")).is_some_and(|uses| {
         ["actions/download-artifact@", "dawidd6/action-download-artifact@"]
             .iter()
             .any(|action| uses.starts_with(action))
-    });
+    })
+}
+
+/// Tells whether what stands behind a step may need what that has handed on.
+fn hands_on_behind(step: &Node) -> bool {
     let script = lined_yaml::text(step.get("run")).map(logical_lines);
     let mut lines = script.iter().flatten();
-    fetches || lines.any(|(_, line)| line.split("&&").any(|command| hands_on(command.trim())))
+    lines.any(|(_, line)| line.split("&&").any(|command| hands_on(command.trim())))
 }
 
 /// Tells whether a command puts what it has built where other builds of the machine find it.
@@ -1721,6 +2106,18 @@ mod tests {
             ("..", "x", "../x"),
         ] {
             assert_eq!(joined(above, below), expected, "{above} and {below}");
+        }
+    }
+
+    #[test]
+    fn expressions_are_written_in_one_way() {
+        for (line, expected) in [
+            ("make a-${{matrix.x}} b", "make a-${{ matrix.x }} b"),
+            ("${{  a }}${{b}}", "${{ a }}${{ b }}"),
+            ("${{ a", "${{ a"),
+            ("make", "make"),
+        ] {
+            assert_eq!(spaced(line), expected, "{line}");
         }
     }
 

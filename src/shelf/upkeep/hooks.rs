@@ -5,10 +5,10 @@ use super::found_repository::{Finding, Repository};
 use super::tasks::of_repository;
 
 /// The file of the hooks.
-const FILE: &str = ".pre-commit-config.yaml";
+pub(super) const FILE: &str = ".pre-commit-config.yaml";
 
 /// Files of other systems that run something for each change, by how their paths begin.
-const OF_OTHERS: [&str; 7] = [
+pub(super) const OF_OTHERS: [&str; 11] = [
     ".circleci/",
     ".travis.yml",
     "azure-pipelines",
@@ -16,6 +16,10 @@ const OF_OTHERS: [&str; 7] = [
     "Jenkinsfile",
     ".buildkite/",
     ".cirrus.yml",
+    ".appveyor.yml",
+    "appveyor.yml",
+    ".drone.yml",
+    ".woodpecker",
 ];
 
 /// Tells whether a check is all of the hooks, and nothing says that anybody runs them for each change: no workflow, no task and not the

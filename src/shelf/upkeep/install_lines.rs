@@ -57,7 +57,8 @@ pub(super) fn is_install(command: &str) -> bool {
         return false;
     }
     let begins = |begin: &&str| {
-        command.strip_prefix(begin.trim_end()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        let own = if command.starts_with("sudo ") { as_user(command) } else { command };
+        own.strip_prefix(begin.trim_end()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
     let by_task = shlex::split(command).is_some_and(|words| {
         let names: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -74,7 +75,6 @@ pub(super) fn is_install(command: &str) -> bool {
         || is_of_system(command)
         || fetches_browsers(command)
         || INSTALLS.iter().any(begins)
-        || as_user(command).strip_prefix("luarocks install ").is_some()
 }
 
 /// Tells whether a line says where packages of the system come from: it writes that, or the key with which they are signed, or makes
@@ -250,6 +250,14 @@ mod tests {
         ] {
             assert_eq!((is_of_system(command), is_of_root(command)), (is_about, is_root), "{command}");
         }
+    }
+
+    #[test]
+    fn an_install_for_the_whole_machine_is_one() {
+        for line in ["sudo pip install -r a.txt", "sudo -H pip3 install x", "sudo luarocks install x"] {
+            assert!(is_install(line), "{line}");
+        }
+        assert!(!is_install("sudo make install-tools"));
     }
 
     #[test]

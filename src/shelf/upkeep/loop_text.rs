@@ -7,6 +7,7 @@ use super::chosen_commands::{Check, Plan};
 use super::found_repository::{Evidence, Finding, Repository};
 use super::loop_reuse::LoopReuse;
 use super::trial::{Trials, Tried};
+use super::unused::by_reason;
 use super::yaml_style::quoted;
 use crate::base::text::one_line;
 use crate::tools::recognise_line;
@@ -75,24 +76,21 @@ fn named_in_part(names: &[&str]) -> String {
 fn comments(out: &mut String, plan: &Plan, trials: &Trials) {
     for check in &plan.checks {
         if let Some(Tried::Changed { path, .. }) = trials.of(&check.finding) {
-            let path = one_line(path, 200);
-            comment(
-                out,
-                &format!("No check, because it changed {path}"),
-                &check.finding.command,
-                &check.finding.evidence,
-            );
+            let _ = writeln!(out, "# No check, because it changed {}:", one_line(path, 200));
+            comment(out, &check.finding.command, &check.finding.evidence);
         }
     }
-    for offer in &plan.offers {
-        comment(out, &format!("Not added, because {}", offer.why), &offer.command, &offer.evidence);
+    for (why, commands) in by_reason(&plan.unused) {
+        let _ = writeln!(out, "# Not added, because {why}:");
+        for one in commands {
+            comment(out, &one.call(), &one.evidence);
+        }
     }
 }
 
-fn comment(out: &mut String, why: &str, command: &str, evidence: &Evidence) {
-    let _ = writeln!(out, "# {why} ({}):", source(evidence));
+fn comment(out: &mut String, command: &str, evidence: &Evidence) {
     // A line end within the command would end the comment, and the rest would be read as part of the loop.
-    let _ = writeln!(out, "#   action: {}", one_line(command, 300));
+    let _ = writeln!(out, "#   {} # {}", one_line(command, 300), source(evidence));
 }
 
 /// A check as it is written.

@@ -1,6 +1,7 @@
 //! Finds out how a repository checks itself: from its own tasks, what its CI runs, and the tests of its toolchain. It knows
 //! no file system; whoever asks gives it the texts.
 
+mod accounted_lines;
 mod allowed_failures;
 mod altered_checkout;
 mod called_as_in_ci;
@@ -12,12 +13,14 @@ mod gitlab;
 mod hooks;
 mod install_lines;
 mod job_services;
+mod licence_header;
 mod lined_yaml;
 mod loop_reuse;
 mod loop_text;
 mod matrix_condition;
 mod matrix_leg;
 mod named_environments;
+mod no_checks;
 mod node_packages;
 mod offers;
 mod result_files;
@@ -30,17 +33,19 @@ mod terminal;
 mod test_text;
 mod toolchains;
 mod trial;
+mod unused;
 mod when_jobs_run;
 mod workflow;
 mod workflow_loop;
 pub(super) mod yaml_style;
 
-pub use chosen_commands::{Check, Plan, Planned, PlannedLoop, UnusedPackage, loops};
+pub use chosen_commands::{Check, Plan, Planned, PlannedLoop, loops};
 pub use found_repository::Repository;
 pub use loop_text::{loop_text, source};
 pub use setup::install_of;
 pub use test_text::test_text;
 pub use trial::{Trials, Tried};
+pub use unused::{Reason, UnusedCommand, UnusedPackage, by_reason};
 pub use workflow::{Ci, workflow};
 pub use workflow_loop::WorkflowLoop;
 
@@ -55,7 +60,8 @@ pub fn is_yaml(text: &str) -> bool {
     lined_yaml::parse(text).is_some()
 }
 
-/// Rewrites a text of YAML that was made here, as the repository writes YAML.
+/// Rewrites a text of YAML that was made here, as the repository writes YAML: with its licence, where something looks for that.
 pub fn in_style(repository: &Repository, path: &str, text: &str) -> String {
-    yaml_style::YamlStyle::of(repository, path).applied(text)
+    let header = licence_header::licence_header(repository).unwrap_or_default();
+    yaml_style::YamlStyle::of(repository, path).applied(&(header + text))
 }

@@ -1,5 +1,6 @@
 //! The lines of a script in a workflow: which of them can stand by themselves, and which commands they join.
 
+use super::unused::Reason;
 use crate::base::text::{after_last, first_word};
 use crate::tools::recognise_line;
 
@@ -40,19 +41,84 @@ impl StepShell {
     }
 }
 
-/// Joins the lines of a script that go on in the next one, each with its number from 0.
+/// Joins the lines of a script that go on in the next one, each with its number from 0. What a line is given as a text, `<<EOF`, is no
+/// line of its own.
 pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = script.lines().collect();
     let mut found: Vec<(usize, String)> = Vec::new();
-    let mut is_open = false;
-    for (at, line) in script.lines().enumerate() {
-        let (text, goes_on) = line.strip_suffix('\\').map_or((line, false), |text| (text, true));
-        match found.last_mut().filter(|_| is_open) {
-            Some((_, open)) => *open = format!("{} {}", open.trim_end(), text.trim()),
-            None => found.push((at, text.to_owned())),
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        let start = at;
+        at += 1;
+        let mut text = (*line).to_owned();
+        while let Some(open) = text.strip_suffix('\\') {
+            text = match lines.get(at) {
+                Some(next) => format!("{} {}", open.trim_end(), next.trim()),
+                None => open.to_owned(),
+            };
+            at += 1;
         }
-        is_open = goes_on;
+        at = at.min(lines.len());
+        // Within quotes, a line goes on by itself. One that is never closed is none.
+        if is_quote_open(&text)
+            && let Some(end) =
+                (at..lines.len()).find(|end| !is_quote_open(&joined_lines(&text, &lines[at..=*end])))
+        {
+            text = joined_lines(&text, &lines[at..=end]);
+            at = end + 1;
+        }
+        if let Some(end) = end_of_text(&text)
+            && let Some(below) = lines[at..].iter().position(|line| line.trim() == end)
+        {
+            at += below + 1;
+        }
+        found.push((start, text));
     }
     found
+}
+
+fn joined_lines(first: &str, more: &[&str]) -> String {
+    std::iter::once(first).chain(more.iter().copied()).collect::<Vec<_>>().join("\n")
+}
+
+/// Tells whether a line ends within quotes.
+fn is_quote_open(line: &str) -> bool {
+    let (mut open, mut before) = (None, ' ');
+    for c in line.chars() {
+        let is_escaped = before == '\\' && open != Some('\'');
+        open = match open {
+            Some(quote) if quote == c && !is_escaped => None,
+            // A comment may have an apostrophe.
+            None if c == '#' && before.is_whitespace() => return false,
+            None if matches!(c, '\'' | '"') && !is_escaped => Some(c),
+            same => same,
+        };
+        before = if is_escaped { ' ' } else { c };
+    }
+    open.is_some()
+}
+
+/// Returns the word with which the text ends that a line is given, `cat <<'EOF'`.
+fn end_of_text(line: &str) -> Option<&str> {
+    let (before, behind) = line.split_once("<<")?;
+    if before.ends_with('<') || behind.starts_with('<') {
+        return None;
+    }
+    let word = behind.trim_start_matches('-').trim_start().trim_start_matches(['\'', '"', '\\']);
+    let end = word.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(word.len());
+    // A number behind it is one of a sum.
+    word[..end].starts_with(|c: char| c.is_ascii_alphabetic() || c == '_').then(|| &word[..end])
+}
+
+/// Returns why a line is not understood: a part of it is computed, or it needs the shell around it.
+pub(super) fn why_not_understood(line: &str) -> Reason {
+    let is_computed = line.contains(['$', '`']) && !line.contains(['|', ';', '>', '<', '\n']);
+    let is_statement = matches!(first_word(line), "if" | "for" | "while" | "until" | "case");
+    match () {
+        () if is_statement => Reason::InStatement,
+        () if is_computed => Reason::OnlyJobKnows,
+        () => Reason::Joined,
+    }
 }
 
 /// Returns a line without the program that shows its output to people, or keeps it.
@@ -180,6 +246,26 @@ mod tests {
             (Some("cmd"), "dotnet test", false),
         ] {
             assert_eq!(StepShell::of(shell).shares(&[command]), expected, "{shell:?} and {command}");
+        }
+    }
+
+    #[test]
+    fn a_line_goes_on_behind_a_backslash_and_within_quotes() {
+        for (script, expected) in [
+            ("a \\\n  b\nc", vec![(0, "a b"), (2, "c")]),
+            ("bash -c '\n  x\n'\nb", vec![(0, "bash -c '\n  x\n'"), (3, "b")]),
+            ("# don't\nb", vec![(0, "# don't"), (1, "b")]),
+            ("it's\nb", vec![(0, "it's"), (1, "b")]),
+            ("a \\\"\nb", vec![(0, "a \\\""), (1, "b")]),
+            ("cat <<'EOF' > x\nnpm test\nEOF\nb", vec![(0, "cat <<'EOF' > x"), (3, "b")]),
+            ("cat <<-END\n\tx\n\tEND\nb", vec![(0, "cat <<-END"), (3, "b")]),
+            ("x <<< EOF\nb", vec![(0, "x <<< EOF"), (1, "b")]),
+            ("x <<EOF\nb", vec![(0, "x <<EOF"), (1, "b")]),
+            ("a \\", vec![(0, "a ")]),
+        ] {
+            let found = logical_lines(script);
+            let found: Vec<_> = found.iter().map(|(at, line)| (*at, line.as_str())).collect();
+            assert_eq!(found, expected, "{script}");
         }
     }
 

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::called_as_in_ci::is_of_checks;
 use super::chosen_commands::{Check, Plan};
-use super::ci::{Caveat, CiAction, CiCommand, CiContents, MACHINES, is_of_set_up, words};
+use super::ci::{CiAction, CiCommand, CiContents, is_of_set_up, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::{
     adds_source, fetches_browsers, installs_of_system, is_beside_packages, is_frozen, is_install, is_of_root,
@@ -52,6 +53,34 @@ pub(super) enum SetUp {
 }
 
 impl SetUpStep {
+    /// Tells whether it calls the same action of the repository's own workflows, and differs in versions alone.
+    fn is_of_other_version(&self, other: &Self) -> bool {
+        let (SetUp::CopiedAction { uses, with }, SetUp::CopiedAction { uses: of_other, with: with_other }) =
+            (&self.does, &other.does)
+        else {
+            return false;
+        };
+        let is_same = |(one, other): (&(String, String), &(String, String))| {
+            let are_versions = version_parts(&one.1).is_some() && version_parts(&other.1).is_some();
+            one.0 == other.0 && (one.1 == other.1 || are_versions)
+        };
+        uses == of_other && with.len() == with_other.len() && with.iter().zip(with_other).all(is_same)
+    }
+
+    /// Takes the versions of another call of the same action where they are newer.
+    fn take_newer(&mut self, other: Self) {
+        let (SetUp::CopiedAction { with, .. }, SetUp::CopiedAction { with: with_other, .. }) =
+            (&mut self.does, other.does)
+        else {
+            return;
+        };
+        for (known, other) in with.iter_mut().zip(with_other) {
+            if newest(&[known.1.as_str(), other.1.as_str()]) == Some(other.1.as_str()) {
+                *known = other;
+            }
+        }
+    }
+
     /// Tells whether this step leaves nothing to do for another one.
     fn stands_for(&self, other: &Self) -> bool {
         match (&self.does, &other.does) {
@@ -235,7 +264,9 @@ pub(super) fn steps(
             };
             let is_before_checkout = is_contained && place.is_before_checkout(&does);
             let step = SetUpStep { does, is_before_checkout, directory };
-            if !steps.iter().any(|known| known.stands_for(&step)) {
+            if let Some(known) = steps.iter_mut().find(|known| known.is_of_other_version(&step)) {
+                known.take_newer(step);
+            } else if !steps.iter().any(|known| known.stands_for(&step)) {
                 steps.push(step);
             }
         }
@@ -302,7 +333,7 @@ impl SetUpPlace<'_> {
             let is_lacking = LACKING_PROGRAMS.contains(&program) && !self.brought(&steps, program);
             steps.extend(self.install_of_program(program, &[]).filter(|_| is_lacking).map(SetUp::Run));
             let manager = self.action_of_manager(program).filter(|_| !self.brought(&steps, program));
-            steps.extend(manager);
+            steps.extend(manager.filter(|manager| !self.is_in_local(&local, manager)));
             self.add_install(&mut steps, &command);
         }
         for command in targets_of_rust(called).chain(self.tools_of_actions(called)) {
@@ -1250,7 +1281,7 @@ pub(super) fn without_image(steps: &mut Vec<SetUpStep>, contents: &CiContents, c
 pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, String)> {
     let mut found: Vec<&(String, String)> = Vec::new();
     let is_call =
-        |line: &CiCommand, check: &Check| !line.has(Caveat::SecondChoice) && is_line_of(line, &check.finding);
+        |line: &CiCommand, check: &Check| !line.is_second_choice() && is_line_of(line, &check.finding);
     for check in &plan.checks {
         let mut lines = contents.commands.iter().filter(|line| is_call(line, check));
         let Some(first) = lines.next() else { continue };
@@ -1271,19 +1302,17 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
     let is_agreed = |one: &&(String, String)| {
         found.iter().all(|other| other.0 != one.0 || other.1 == one.1) && (!leaves_out(&one.0) || of_all(one))
     };
-    // What steers a tool stands before its command, also where no job runs the loop. What is for a check alone would change what is
-    // installed for it, or is about how a log looks.
-    let is_steering =
-        |name: &str| TOOLS.ecosystems.iter().any(|known| known.env.iter().any(|other| other == name));
-    let is_meant = |one: &&&(String, String)| {
-        let name = one.0.as_str();
-        let is_own = contents.put_in.contains(name) || one.1.is_empty();
-        !(is_own
-            || MACHINES.contains(&name)
-            || is_steering(name)
-            || name == "NODE_ENV"
-            || name.contains("COLOR"))
+    // What only some checks have stands before their commands.
+    let is_set = |name: &str| {
+        let set = |check: &Check| {
+            let own = check.finding.command.strip_suffix(without_assignments(&check.finding.command));
+            own.is_some_and(|own| {
+                own.split(' ').any(|word| word.split_once('=').is_some_and(|(known, _)| known == name))
+            })
+        };
+        plan.checks.iter().any(set)
     };
+    let is_meant = |one: &&&(String, String)| is_of_checks(contents, one) && !is_set(&one.0);
     let mut agreed: Vec<(String, String)> = Vec::new();
     for one in found.iter().filter(is_meant).filter(|one| is_agreed(one)) {
         if agreed.len() < MOST_VARIABLES && !agreed.contains(one) {
@@ -1304,6 +1333,11 @@ fn value_of<'v>(variables: &'v [(String, String)], name: &str) -> Option<&'v Str
 
 /// The most variables that are taken from jobs.
 const MOST_VARIABLES: usize = 12;
+
+/// Returns the jobs that make the checks of a loop.
+pub(super) fn jobs_of<'c>(contents: &'c CiContents, plan: &Plan) -> BTreeSet<&'c str> {
+    jobs(contents, &plan.checks.iter().map(|check| &check.finding).collect::<Vec<_>>())
+}
 
 /// Returns the jobs that run these commands.
 fn jobs<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeSet<&'c str> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::altered_checkout::alters_files;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::node_packages::package_manager;
+use super::unused::{Reason, UnusedCommand};
 use super::{ci, lined_yaml};
 use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches, writes};
 
@@ -82,9 +83,18 @@ const READERS: &[Reader] = &[
     pre_commit,
 ];
 
-/// Returns what tasks say: of each purpose what the first file has that says anything about it.
-pub(super) fn own(repository: &Repository, called: &[ci::CiCommand]) -> Vec<Finding> {
-    let (mut findings, mut known) = (Vec::new(), BTreeSet::new());
+/// What tasks say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnTasks {
+    /// Of each purpose what the first file has that says anything about it.
+    pub(super) found: Vec<Finding>,
+    /// The tasks that look as well, by their names, and are none of these.
+    pub(super) unused: Vec<UnusedCommand>,
+}
+
+/// Returns what tasks say.
+pub(super) fn own(repository: &Repository, called: &[ci::CiCommand]) -> OwnTasks {
+    let (mut findings, mut known, mut unused) = (Vec::new(), BTreeSet::new(), Vec::new());
     let is_called = |tasks: &Vec<RepositoryTask>| {
         let runner = tasks.first().and_then(|task| task.call.split(' ').next());
         runner.is_some_and(|runner| called.iter().any(|line| line.command.split(' ').next() == Some(runner)))
@@ -102,12 +112,41 @@ pub(super) fn own(repository: &Repository, called: &[ci::CiCommand]) -> Vec<Find
             !known.contains(&(one.purpose, one.is_fix))
                 || (has_parts && one.command.starts_with("pre-commit "))
         };
-        let new: Vec<Finding> = found.into_iter().filter(is_new).collect();
+        let (new, others): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(is_new);
+        unused.extend(others.into_iter().filter(|one| !one.is_fix).map(|one| (one, Reason::OtherTasks)));
+        unused.extend(not_taken(repository, &tasks, &new));
         // Only now: several tasks of one file may share a purpose.
         known.extend(new.iter().map(|one| (one.purpose, one.is_fix)));
         findings.extend(new);
     }
-    findings
+    let unused =
+        unused.into_iter().filter(|(one, _)| !findings.iter().any(|known| known.command == one.command));
+    let unused = unused.map(|(finding, why)| ci::unused_finding(finding, why)).collect();
+    OwnTasks { found: findings, unused }
+}
+
+/// Returns the tasks of a file that look, by their names, and are not taken for checks.
+fn not_taken(repository: &Repository, tasks: &[RepositoryTask], taken: &[Finding]) -> Vec<(Finding, Reason)> {
+    let is_taken = |task: &RepositoryTask| taken.iter().any(|one| one.command == task.call);
+    let left = tasks.iter().filter(|task| is_callable(&task.name) && !is_taken(task));
+    let looks = left.filter_map(|task| Some((task, task_kind(&task.name, &task.body)?)));
+    let looks = looks.filter(|(task, kind)| !kind.mends || has_own_fix(task, tasks));
+    looks
+        .map(|(task, kind)| {
+            let why = if task.alters_files(repository) { Reason::TaskAlters } else { Reason::OtherTasks };
+            (finding_of(task, kind.purpose, false), why)
+        })
+        .collect()
+}
+
+fn finding_of(task: &RepositoryTask, purpose: Option<Purpose>, is_fix: bool) -> Finding {
+    Finding {
+        purpose,
+        is_fix,
+        command: task.call.clone(),
+        directory: String::new(),
+        evidence: Evidence { file: task.file.clone(), line: task.line, task: Some(task.name.clone()) },
+    }
 }
 
 /// Tells whether a task is about a part of its purpose, by its name.
@@ -163,17 +202,9 @@ fn of_purposes(repository: &Repository, tasks: &[RepositoryTask], called: &[ci::
             };
             let by_ci: Vec<_> = of_kind.iter().filter(in_ci).collect();
             let of_names = plain.filter(|_| by_ci.is_empty()).take(most);
-            chosen.extend(by_ci.iter().copied().chain(of_names).map(|(task, _)| Finding {
-                purpose,
-                is_fix,
-                command: task.call.clone(),
-                directory: String::new(),
-                evidence: Evidence {
-                    file: task.file.clone(),
-                    line: task.line,
-                    task: Some(task.name.clone()),
-                },
-            }));
+            chosen.extend(
+                by_ci.iter().copied().chain(of_names).map(|(task, _)| finding_of(task, purpose, is_fix)),
+            );
         }
     }
     chosen

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::ci::{self, CiContents};
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
-use super::offers::OfferedCommand;
 use super::tasks::python;
+use super::unused::{Reason, UnusedCommand};
 use crate::base::text::{after_last, up_to};
 use crate::judges::tree::extension;
 use crate::tools::Purpose;
@@ -434,10 +434,9 @@ fn cmake(repository: &Repository, contents: &CiContents) -> Option<Finding> {
 }
 
 /// Returns the tests of a toolchain that a repository has switched off, and no workflow switches on.
-pub(super) fn offered(repository: &Repository, contents: &CiContents) -> Option<OfferedCommand> {
+pub(super) fn offered(repository: &Repository, contents: &CiContents) -> Option<UnusedCommand> {
     let tests = tests_of_cmake(repository, contents).filter(|tests| !tests.are_on)?;
-    let why = "its tests are off by default, and no workflow is known to switch them on";
-    Some(OfferedCommand { command: tests.finding.command, evidence: tests.finding.evidence, why })
+    Some(ci::unused_finding(tests.finding, Reason::TestsAreOff))
 }
 
 /// Tells whether a line of `CMake` is where tests begin.

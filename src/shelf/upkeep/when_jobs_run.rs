@@ -307,8 +307,10 @@ pub(super) fn value_of_matrix(key: &str) -> String {
 const MOST_TASKS: usize = 6;
 
 /// What takes the name of a task, and so the value of a matrix that stands behind it.
-const BEFORE_TASKS: [&str; 24] = [
+const BEFORE_TASKS: [&str; 26] = [
     "",
+    "bash",
+    "sh",
     "make",
     "just",
     "task",
@@ -403,27 +405,55 @@ fn without_computed(line: &str, option: &str) -> String {
     }
 }
 
+/// A line that ends with the value of a matrix, which is the name of a task.
+struct TaskOfMatrix<'l, 'm> {
+    before: &'l str,
+    /// How the name begins.
+    begin: &'l str,
+    values: &'m [&'m str],
+}
+
+impl<'l, 'm> TaskOfMatrix<'l, 'm> {
+    fn of(line: &'l str, matrix: &'m Matrix<'_>) -> Option<Self> {
+        matrix.iter().find_map(|(key, values)| {
+            let written = line.strip_suffix(&value_of_matrix(key))?;
+            // The name of a task may begin before the value: `pnpm run test:${{ matrix.suite }}`.
+            // So does the path of a script, `bash script/${{ matrix.script }}`.
+            let (before, begin) = match written.rsplit_once(' ') {
+                Some((before, begin)) if begin.ends_with([':', '/', '-']) => (before, begin),
+                None if written.ends_with('/') => ("", written),
+                Some(_) | None => (written.trim_end(), ""),
+            };
+            // Variables may stand before the program, as in `COVERAGE=no rake`.
+            let program: Vec<&str> = without_assignments(before).split_whitespace().collect();
+            let program = program.join(" ");
+            let takes_task = BEFORE_TASKS.contains(&program.as_str()) || program.starts_with("cargo xtask ");
+            takes_task.then_some(Self { before, begin, values })
+        })
+    }
+
+    /// Returns the values that are taken.
+    fn taken(&self) -> impl Iterator<Item = &'m str> {
+        // Digits tell a version, except in this usual name of tests.
+        let is_version = |value: &str| value != "e2e" && value.contains(|c: char| c.is_ascii_digit());
+        self.values.iter().copied().filter(move |value| !is_version(value)).take(MOST_TASKS)
+    }
+}
+
+/// Tells whether a line names tasks by a matrix, of which not all are taken.
+pub(super) fn leaves_tasks_out(line: &str, matrix: &Matrix<'_>) -> bool {
+    TaskOfMatrix::of(line, matrix).is_some_and(|task| task.taken().count() < task.values.len())
+}
+
 /// Puts in what a matrix says: the names of tasks, each in a line of its own. A version is left to the tool, which then takes
 /// the one that is there.
 pub(super) fn lines_of_matrix(line: &str, matrix: &Matrix<'_>) -> Vec<String> {
-    let of_task = matrix.iter().find_map(|(key, values)| {
-        let written = line.strip_suffix(&value_of_matrix(key))?;
-        // The name of a task may begin before the value: `pnpm run test:${{ matrix.suite }}`.
-        let (before, begin) = match written.rsplit_once(' ') {
-            Some((before, begin)) if begin.ends_with(':') => (before, begin),
-            Some(_) | None => (written.trim_end(), ""),
-        };
-        // Variables may stand before the program, as in `COVERAGE=no rake`.
-        let program: Vec<&str> = without_assignments(before).split_whitespace().collect();
-        let program = program.join(" ");
-        let takes_task = BEFORE_TASKS.contains(&program.as_str()) || program.starts_with("cargo xtask ");
-        takes_task.then_some((before, begin, values))
-    });
-    if let Some((before, begin, values)) = of_task {
-        // Digits tell a version, except in this usual name of tests.
-        let is_version = |value: &str| value != "e2e" && value.contains(|c: char| c.is_ascii_digit());
-        let values = values.iter().filter(|value| !is_version(value)).take(MOST_TASKS);
-        return values.map(|value| format!("{before} {begin}{value}").trim_start().to_owned()).collect();
+    if let Some(task) = TaskOfMatrix::of(line, matrix) {
+        let TaskOfMatrix { before, begin, .. } = task;
+        return task
+            .taken()
+            .map(|value| format!("{before} {begin}{value}").trim_start().to_owned())
+            .collect();
     }
     if let Some(lines) = lines_of_projects(line, matrix) {
         return lines;
@@ -593,6 +623,22 @@ mod tests {
             let step = lined_yaml::parse(&format!("if: \"{condition}\"")).unwrap();
             assert_eq!(asks_for_label(step.get("if")), expected, "{condition}");
         }
+    }
+
+    #[test]
+    fn a_matrix_names_tasks_and_scripts() {
+        let matrix: Matrix<'_> = vec![("x", vec!["fmt", "spec", "3.4"])];
+        for (line, expected) in [
+            ("bash script/${{ matrix.x }}", vec!["bash script/fmt", "bash script/spec"]),
+            ("./ci/${{ matrix.x }}", vec!["./ci/fmt", "./ci/spec"]),
+            ("make ${{ matrix.x }}", vec!["make fmt", "make spec"]),
+            ("make test-${{ matrix.x }}", vec!["make test-fmt", "make test-spec"]),
+            ("pnpm run test:${{ matrix.x }}", vec!["pnpm run test:fmt", "pnpm run test:spec"]),
+        ] {
+            assert_eq!(lines_of_matrix(line, &matrix), expected, "{line}");
+            assert!(leaves_tasks_out(line, &matrix), "{line}");
+        }
+        assert!(!leaves_tasks_out("make x", &matrix));
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Writes the workflow that runs the loops: its steps are there to be read and changed, and it is right on the first push.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::ci::{CiContents, contents};
+use super::ci::{CiAction, CiContents, contents};
 use super::found_repository::Repository;
 use super::gitlab::gitlab;
 use super::job_services::{self, JobContainer};
 use super::loop_text::COMMIT;
 use super::setup::{
-    CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, container, services, steps, variables, without_image,
+    CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, container, jobs_of, services, steps, variables,
+    without_image,
 };
 use super::workflow_loop::{MINUTES, WorkflowLoop};
 use super::yaml_style::quoted;
@@ -78,6 +80,7 @@ fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
             packages: &one.planned.packages,
             steps,
             surroundings: container.map_or_else(String::new, JobContainer::text) + &surroundings,
+            jobs: jobs_of(contents, one.settled),
             repository,
             contents,
         };
@@ -109,11 +112,37 @@ struct GithubJob<'p> {
     steps: Vec<SetUpStep>,
     /// What stands around the steps: a container, services and variables.
     surroundings: String,
+    /// The jobs that make its checks.
+    jobs: BTreeSet<&'p str>,
     repository: &'p Repository,
     contents: &'p CiContents,
 }
 
 impl GithubJob<'_> {
+    /// Writes the checkout, with as much of the history and the submodules as the jobs take that make the same checks; where none
+    /// does, as any takes.
+    fn checkout(&self, out: &mut String) {
+        // What the job runs was written by whoever made the change, and must not find a token in
+        // `.git/config`.
+        let _ = write!(
+            out,
+            "      - uses: {}\n        with:\n          persist-credentials: false\n",
+            pinned(&CHECKOUT)
+        );
+        let is_meant = |job: &str| self.jobs.is_empty() || self.jobs.contains(job);
+        let of_checkout = |known: &&CiAction| known.name == CHECKOUT.name && is_meant(&known.job);
+        for key in ["fetch-depth", "submodules"] {
+            let calls = self.contents.actions.iter().filter(of_checkout);
+            let mut values = calls.flat_map(|known| &known.with).filter(|(known, _)| known == key);
+            // Both are about having enough: the value that says most is that of the job which needs it.
+            if let Some((_, value)) =
+                values.find(|(_, value)| matches!(value.as_str(), "0" | "true" | "recursive"))
+            {
+                let _ = writeln!(out, "          {key}: {value}");
+            }
+        }
+    }
+
     /// Returns the name of the job, which takes letters, digits, `-` and `_`.
     fn id(&self) -> String {
         let letters = self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
@@ -148,7 +177,7 @@ impl GithubJob<'_> {
         out.push_str("    steps:\n");
         let package = has_packages.then_some("${{ matrix.path }}");
         self.set_up(out, package, true);
-        checkout(out, self.contents);
+        self.checkout(out);
         self.set_up(out, package, false);
         Self::own(out, "", &[("loop", self.name.to_owned())]);
         if has_packages {
@@ -170,7 +199,7 @@ impl GithubJob<'_> {
             "{}15\n    outputs:\n      matrix: ${{{{ steps.plan.outputs.matrix }}}}\n      any: ${{{{ steps.plan.outputs.any }}}}\n      plan-artifact: ${{{{ steps.plan.outputs.plan-artifact }}}}\n    steps:\n",
             head("plan", &format!("{} plan", self.name))
         );
-        checkout(out, self.contents);
+        self.checkout(out);
         Self::own_with_id(
             out,
             "/plan",
@@ -183,7 +212,7 @@ impl GithubJob<'_> {
             "{}360\n    needs: {id}-plan\n    if: needs.{id}-plan.outputs.any == 'true'\n    strategy:\n      fail-fast: false\n      matrix: ${{{{ fromJSON(needs.{id}-plan.outputs.matrix) }}}}\n    steps:\n",
             head("leg", "${{ matrix.leg }} ${{ matrix.title }}")
         );
-        checkout(out, self.contents);
+        self.checkout(out);
         self.set_up_languages(out);
         download(
             out,
@@ -208,7 +237,7 @@ impl GithubJob<'_> {
             "{}15\n    needs: [{id}-plan, {id}-leg]\n    if: always()\n    steps:\n",
             head("merge", self.name)
         );
-        checkout(out, self.contents);
+        self.checkout(out);
         download(
             out,
             "name",
@@ -372,27 +401,6 @@ fn own_uses(which: &str) -> String {
 
 fn pinned(action: &PinnedAction) -> String {
     format!("{}@{} # {}", action.name, action.commit, action.tag)
-}
-
-/// Writes the checkout, with as much of the history and the submodules as the repository's own workflows take.
-fn checkout(out: &mut String, contents: &CiContents) {
-    // What the job runs was written by whoever made the change, and must not find a token in
-    // `.git/config`.
-    let _ = write!(
-        out,
-        "      - uses: {}\n        with:\n          persist-credentials: false\n",
-        pinned(&CHECKOUT)
-    );
-    for key in ["fetch-depth", "submodules"] {
-        let of_checkout = contents.actions.iter().filter(|known| known.name == CHECKOUT.name);
-        let mut values = of_checkout.flat_map(|known| &known.with).filter(|(known, _)| known == key);
-        // Both are about having enough: the value that says most is that of the job which needs it.
-        if let Some((_, value)) =
-            values.find(|(_, value)| matches!(value.as_str(), "0" | "true" | "recursive"))
-        {
-            let _ = writeln!(out, "          {key}: {value}");
-        }
-    }
 }
 
 fn download(out: &mut String, key: &str, what: &str, path: &str) {

@@ -134,3 +134,97 @@ fn a_language_is_set_up_once_by_the_action_of_its_jobs() {
     let workflow = of("others/setup-zig@v2", "version: 0.15.1", "zig build test", "build.zig");
     assert_has(&workflow, &["uses: others/setup-zig@v2 "], &["mlugg/setup-zig"]);
 }
+
+#[test]
+fn a_variable_of_some_checks_stands_before_their_commands() {
+    let jobs = "  lint:\n    runs-on: ubuntu-latest\n    env:\n      OF_ALL: x\n    steps:\n      - run: codespell\n  test:\n    runs-on: ubuntu-latest\n    env:\n      OF_ALL: x\n    steps:\n      - run: cargo test\n        env:\n          OF_TESTS: a b\n";
+    let (text, workflow) = written(jobs, &[]);
+    assert_has(&text, &["    action: codespell\n", "      OF_TESTS='a b' cargo test\n"], &[]);
+    assert_has(&workflow, &["      OF_ALL: \"x\"\n"], &["OF_TESTS"]);
+}
+
+#[test]
+fn a_task_that_the_ci_does_without_is_no_check_untried() {
+    let linter = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: golangci-lint run\n      - run: make test\n";
+    let other = ("Makefile", "lint:\n\tgolint ./...\ntest:\n\tgo test ./...\n");
+    let (text, _) = written(linter, &[other]);
+    assert_has(
+        &text,
+        &[
+            "action: golangci-lint run",
+            "action: make test",
+            "not tried:\n#   make lint # Makefile:1 (lint)\n",
+        ],
+        &["action: make lint"],
+    );
+    // One that calls what the CI calls is the repository's own way to call it.
+    let same = ("Makefile", "lint:\n\tgolangci-lint run\ntest:\n\tgo test ./...\n");
+    let (text, _) = written(linter, &[same]);
+    assert_has(&text, &["action: make lint"], &["#   make lint"]);
+}
+
+#[test]
+fn a_task_that_the_ci_calls_in_an_image_needs_that() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n      - run: |\n          docker run --rm -v $PWD:/x \\\n            image make test\n";
+    let (text, _) = written(jobs, &[("Makefile", "test:\n\tzsh a.zsh\n")]);
+    assert_has(
+        &text,
+        &[
+            "# Not added, because the CI calls it only in an image, which has what it needs:\n#   make test # Makefile:1",
+        ],
+        &["action: make test"],
+    );
+}
+
+#[test]
+fn a_step_for_another_interpreter_is_no_check() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        python: ['3.14', 'pypy3.11']\n    steps:\n      - run: tox -e py\n      - run: tox -e ci-pypy3\n        if: \"startsWith(matrix.python, 'pypy')\"\n";
+    let (text, _) = written(jobs, &[("tox.ini", "[testenv]\ncommands = pytest\n")]);
+    assert_has(
+        &text,
+        &[
+            "action: tox -e py\n",
+            "only jobs of its matrix with another interpreter run it:\n#   tox -e ci-pypy3 # ",
+        ],
+        &["action: tox -e ci-pypy3"],
+    );
+}
+
+#[test]
+fn what_must_not_be_found_is_looked_for() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: '! grep -rn x src'\n";
+    let (text, _) = written(jobs, &[]);
+    assert_has(&text, &["! grep -rn x src"], &["#   ! grep"]);
+}
+
+#[test]
+fn behind_a_line_that_writes_into_a_file_of_the_repository_a_script_is_another_check() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: rubocop\n      - run: |\n          echo x > .rubocop.yml\n          rubocop --only a\n";
+    let (text, _) = written(jobs, &[(".rubocop.yml", "x\n")]);
+    assert_has(
+        &text,
+        &[
+            "action: rubocop\n",
+            "because its job has changed before what it had checked out:\n#   rubocop --only a # ",
+        ],
+        &["action: rubocop --only a"],
+    );
+}
+
+#[test]
+fn the_history_is_that_of_the_jobs_whose_checks_are_made() {
+    let of = |jobs: &str| written(jobs, &[]).1;
+    let lint = "  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v6\n      - run: codespell\n";
+    let other = "  pack:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v6\n        with:\n          fetch-depth: 0\n      - run: ./pack\n";
+    assert_has(&of(&format!("{lint}{other}")), &["persist-credentials"], &["fetch-depth"]);
+    let deep = other.replace("./pack", "cargo test");
+    assert_has(&of(&format!("{lint}{deep}")), &["fetch-depth: 0"], &[]);
+}
+
+#[test]
+fn what_is_written_carries_the_licence_that_something_looks_for() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n";
+    let header = "# Copyright X\n# SPDX-License-Identifier: MIT\n";
+    let (text, workflow) = written(jobs, &[(".copywrite.hcl", "x\n"), ("a.yml", header)]);
+    assert!(text.starts_with(header) && workflow.starts_with(header), "{text}");
+}

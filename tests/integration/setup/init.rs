@@ -676,8 +676,9 @@ fn a_tool_that_is_only_configured_is_offered_and_never_added() {
     begun(&project, &[]);
     let text = project.read(".loops/tidy.yaml");
     assert!(!text.contains("\n  lint:") && !text.contains("\n  format:"), "{text}");
-    let offered = "# Not added, because only its configuration is there (.prettierrc:1):\n#   action: npx --no-install prettier --check .\n";
-    assert!(text.contains(offered), "{text}");
+    let offered = "# Not added, because only its configuration is there:\n";
+    let command = "#   npx --no-install prettier --check . # .prettierrc:1\n";
+    assert!(text.contains(offered) && text.contains(command), "{text}");
 }
 
 #[test]
@@ -694,8 +695,8 @@ fn what_is_offered_looks_at_files_and_says_what_speaks_for_it() {
     begun(&project, &[]);
     let text = project.read(".loops/tidy.yaml");
     for offered in [
-        "# Not added, because a workflow names it, in no line that is a check by itself (.clang-format:1):\n#   action: git ls-files -z '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' | xargs -0 -r clang-format --dry-run --Werror\n",
-        "# Not added, because its tests are off by default, and no workflow is known to switch them on (CMakeLists.txt:3):\n#   action: build=$(mktemp -d) && cmake -S . -B \"$build\" -DX_TESTS=ON && ",
+        "# Not added, because a workflow names it, in no line that is a check by itself:\n#   git ls-files -z '*.c' '*.cc' '*.cpp' '*.h' '*.hpp' | xargs -0 -r clang-format --dry-run --Werror # .clang-format:1\n",
+        "# Not added, because its tests are off by default, and no workflow is known to switch them on:\n#   build=$(mktemp -d) && cmake -S . -B \"$build\" -DX_TESTS=ON && ",
     ] {
         assert!(text.contains(offered), "{offered} in\n{text}");
     }

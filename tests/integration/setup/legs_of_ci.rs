@@ -223,7 +223,7 @@ fn tests_that_the_ci_calls_on_another_machine_alone_are_offered() {
     ]);
     project.run(&["init", "--ci", "github"]).code(0);
     let text = project.read(".loops/tidy.yaml");
-    assert!(text.contains("#   action: swift test\n"), "{text}");
+    assert!(text.contains("#   swift test # .github/workflows/ci.yml:12\n"), "{text}");
     assert!(!text.contains("    action: swift test\n"), "{text}");
 }
 
@@ -241,7 +241,7 @@ fn tests_of_cmake_may_stand_behind_options_of_folders() {
     let ci = |job: &str| format!("on: push\njobs:\n{lint}{job}");
     let of = ci("");
     let offered = text(&[&files[..], &[(".github/workflows/ci.yml", of.as_str())]].concat());
-    assert!(offered.contains("#   action: ") && offered.contains(" -Da_tests=ON && "), "{offered}");
+    assert!(offered.contains("#   build=") && offered.contains(" -Da_tests=ON && "), "{offered}");
     assert!(!offered.contains("    action: build="), "{offered}");
     let of = ci(
         "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: cmake -B b -Da_tests=ON\n      - run: ctest --test-dir b\n",

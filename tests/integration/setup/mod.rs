@@ -1,5 +1,6 @@
 //! Before the first run: loops that come along, and what a repository has for them.
 
+mod accounted_lines;
 mod called_in_ci;
 mod catalog;
 mod doctor;

@@ -1,0 +1,110 @@
+//! Whatever a CI runs that may check something is a check of the loop that `ll-loop init` writes, or is named with the reason.
+
+use super::init::{assert_has, project, written};
+
+/// The jobs of a workflow, with lines of many kinds.
+const JOBS: &str = "  all:
+    runs-on: ubuntu-latest
+    env:
+      FLAGS: ${{ secrets.FLAGS }}
+    steps:
+      - uses: actions/checkout@v6
+      - run: |
+          # npm test
+          echo one
+          npm ci
+          git config user.name x
+      - run: codespell
+      - run: ./prove -l t
+      - run: |
+          for file in *.sh; do
+            shellcheck \"$file\"
+          done
+      - run: generate $FLAGS
+      - run: generate | diff - made.txt
+      - run: |
+          cat <<EOF > made.txt
+          npm run e2e
+          EOF
+      - run: codespell --strict
+        continue-on-error: true
+      - run: print(1)
+        shell: python
+      - uses: someone/lint-action@v1
+      - uses: someone/setup-tool@v1
+      - uses: actions/upload-artifact@v4
+  mac:
+    runs-on: macos-15
+    steps:
+      - run: ./check-mac
+  night:
+    if: github.event_name == 'schedule'
+    runs-on: ubuntu-latest
+    steps:
+      - run: ./check-night
+";
+
+#[test]
+fn what_is_no_check_is_named_with_the_reason() {
+    let (text, _) = written(JOBS, &[(".travis.yml", "script: ./old\n")]);
+    assert_has(
+        &text,
+        &[
+            "    action: codespell\n",
+            "# Not added, because nothing here says what it checks:\n#   ./prove -l t # .github/workflows/",
+            "# Not added, because it stands in a condition, a loop or a function of its script:\n#   shellcheck \"$file\" # ",
+            "# Not added, because only its job knows the values in it:\n#   generate $FLAGS # ",
+            "# Not added, because it joins commands by more than `&&`:\n#   generate | diff - made.txt # ",
+            "# Not added, because its job goes on where it fails:\n#   codespell --strict # ",
+            "# Not added, because it is written for another shell:\n#   print(1) # ",
+            "# Not added, because it is not known what its action does:\n#   uses: someone/lint-action@v1 # ",
+            "# Not added, because it runs on macOS alone:\n#   ./check-mac # ",
+            "# Not added, because this CI is not read:\n#   .travis.yml # .travis.yml:1\n",
+        ],
+        &[
+            "npm test",
+            "npm run e2e",
+            "#   echo",
+            "#   npm ci",
+            "git config",
+            "setup-tool",
+            "artifact",
+            "check-night",
+            "EOF",
+        ],
+    );
+}
+
+#[test]
+fn what_is_printed_is_bounded_and_names_the_rest() {
+    let lines: Vec<String> = (0..12).map(|at| format!("      - run: ./prove {at}\n")).collect();
+    let lines = lines.concat();
+    let jobs = format!("  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n{lines}");
+    let ci = format!("on: push\njobs:\n{jobs}");
+    let project = project(&[(".github/workflows/ci.yml", ci.as_str())]);
+    let printed = project.run(&["init"]).code(0).stdout;
+    assert!(
+        printed.contains(
+            "  not added: nothing here says what it checks\n    ./prove 0  (.github/workflows/ci.yml:7)\n"
+        ),
+        "{printed}"
+    );
+    assert!(printed.contains("    ./prove 7 ") && !printed.contains("    ./prove 8 "), "{printed}");
+    assert!(printed.contains("  and 4 more, which .loops/tidy.yaml names\n"), "{printed}");
+    assert!(project.read(".loops/tidy.yaml").contains("#   ./prove 11 # "), "{printed}");
+}
+
+#[test]
+fn a_refusal_says_what_was_seen() {
+    let ci = "on: push\njobs:\n  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          autoreconf -i\n          ./configure\n          make check\n          git diff --exit-code\n";
+    let project = project(&[(".github/workflows/ci.yml", ci)]);
+    let refused = project.run(&["init"]).code(2).stderr;
+    for said in [
+        "nothing here says how this repository checks itself\n",
+        "  not added: an earlier line of its job makes the Makefile that it needs\n    make check  (.github/workflows/ci.yml:9)\n",
+        "    ./configure  (.github/workflows/ci.yml:8)\n",
+        "    git diff --exit-code  (.github/workflows/ci.yml:10)\n",
+    ] {
+        assert!(refused.contains(said), "{said} in\n{refused}");
+    }
+}
