@@ -172,7 +172,9 @@ pub fn replaced(directory: &Path) -> io::Result<Vec<String>> {
             (Ok(now), Some(placed)) => now.as_ref() != Some(placed),
             // What is made anew there is another one, such as what Python compiles.
             (Ok(now), None) => now.is_some() && now == file.was,
-            (Err(_), _) => true,
+            (Err(_), Some(_)) => true,
+            // A directory, in the place of the link that led to what is put back.
+            (Err(_), None) => false,
         }
     };
     Ok(record.files.iter().filter(is_replaced).map(|file| file.path.clone()).collect())

@@ -40,9 +40,7 @@ impl Digest {
         };
         let others = changes.files.iter().find_map(|file| file.run.as_deref());
         // What is certain comes before what is not known, and what the run did itself before what others did.
-        if changes.are_uncommitted() || (changes.own() > 0 && !self.mends.fixed().is_empty()) {
-            // A check that said no at first may say yes by a file that git does not track and the commit does not have. What a
-            // check that always passed leaves behind repairs nothing.
+        if changes.are_uncommitted() {
             Some(Caveat::Changes(changes.words()))
         } else if !changes.before.is_empty() {
             let count = changes.before.len() as u64;
