@@ -953,7 +953,7 @@ fn one_place_puts_calls_of_git_together() {
     let naming: Vec<_> = naming.iter().map(|(file, _)| file.as_str()).collect();
     // `--lock git` names the kind of a lock, known checks the git of a loop's commands, and what alters a checkout that of a job's
     // steps: they start nothing.
-    // What a check calls is told by its words.
+    // What a check calls is told by its words, and so is what a line of a job does.
     // An address may begin with `git:`, which is a protocol, and `ledger: git` names where a day's spending is kept.
     assert_eq!(
         naming,
@@ -965,7 +965,9 @@ fn one_place_puts_calls_of_git_together() {
             "machine/known_checks.rs",
             "policy/ledger_place.rs",
             "shelf/copies/git_address.rs",
-            "shelf/upkeep/altered_checkout.rs"
+            "shelf/upkeep/altered_checkout.rs",
+            "shelf/upkeep/ci.rs",
+            "shelf/upkeep/no_checks.rs"
         ]
     );
 }
@@ -978,6 +980,8 @@ const OF_GITHUB: &[&str] = &[
     "forge/github/workflow_job.rs",
     "report/advice.rs",
     "sandbox/household.rs",
+    // Lines of jobs name them.
+    "shelf/upkeep/no_checks.rs",
 ];
 
 #[test]
