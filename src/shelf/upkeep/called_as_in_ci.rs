@@ -17,7 +17,11 @@ pub(super) fn as_in_ci(
     let set = |(name, value): &(String, String)| Some(format!("{name}={} ", shlex::try_quote(value).ok()?));
     // A variable would hold for the first of several commands alone.
     let is_one = !check.command.contains(['|', ';', '&']);
-    let of_check = own.iter().filter(|(name, _)| is_one && !check.command.contains(&format!("{name}=")));
+    // What stands in the command was put in there.
+    let is_in = |value: &str| value.len() > 2 && check.command.contains(value);
+    let of_check = own
+        .iter()
+        .filter(|(name, value)| is_one && !is_in(value) && !check.command.contains(&format!("{name}=")));
     let own: String = of_check.filter_map(set).collect();
     let command = format!("{own}{}{}", steering(repository, contents, check), check.command);
     let on_terminal = on_terminal_alone(repository, contents, check).and_then(|call| call.with(&command));

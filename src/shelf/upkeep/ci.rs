@@ -829,7 +829,9 @@ fn own_script(
 ) -> Result<(Purpose, bool), Reason> {
     let mut plain: Vec<&str> = words.iter().map(String::as_str).collect();
     // Who looks for something that must not be there has checked it.
-    if let ["!", "grep" | "egrep" | "rg", ..] | ["!", "git", "grep", ..] = plain.as_slice() {
+    if matches!(plain.as_slice(), ["!", "grep" | "egrep" | "rg", ..])
+        || line.command.starts_with("! git grep ")
+    {
         return Ok((Purpose::Lint, false));
     }
     let names_toolchain = matches!(plain.as_slice(), ["cargo", word, ..] if word.starts_with('+'));
@@ -1557,7 +1559,8 @@ impl Workflow<'_> {
                         let source = self.command(&line, directory.clone(), &place, self.evidence(node, at));
                         contents.commands.push(source);
                     } else {
-                        let why = why_not_understood(&line);
+                        let is_of_other = StepShell::of(place.shell) == StepShell::Other;
+                        let why = if is_of_other { Reason::OtherShell } else { why_not_understood(&line) };
                         self.part_of_cmake(&line, &place, self.evidence(node, at), why, contents);
                     }
                     continue;

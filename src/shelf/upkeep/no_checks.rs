@@ -86,9 +86,10 @@ const KEYWORDS: [&str; 13] =
 /// Tells whether each command of a line is plainly no check.
 pub(super) fn is_plainly_none(line: &str) -> bool {
     let line = line.trim();
-    let hands_on = ["GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH"]
-        .iter()
-        .any(|file| line.split_once('>').is_some_and(|(_, behind)| behind.contains(file)));
+    let hands_on =
+        ["$GITHUB_OUTPUT", "$GITHUB_ENV", "$GITHUB_PATH", "${GITHUB_OUTPUT", "${GITHUB_ENV", "${GITHUB_PATH"]
+            .iter()
+            .any(|file| line.split_once('>').is_some_and(|(_, behind)| behind.contains(file)));
     let is_pattern = line.ends_with(')') && !line.contains(['(', '"']);
     let is_head = line.ends_with("() {") || line.starts_with("function ") || is_pattern;
     // Both streams at once are no end of a command.
@@ -103,6 +104,8 @@ pub(super) fn is_plainly_none(line: &str) -> bool {
 /// Splits a line where the shell joins commands, also those in parentheses. What is in quotes or computed stays as it is.
 fn simple_commands(line: &str) -> Vec<String> {
     let (mut found, mut text, mut quote, mut depth) = (Vec::new(), String::new(), None, 0_usize);
+    // Whether a parenthesis is open that joins commands.
+    let mut is_joined = false;
     let mut before = ' ';
     for c in line.chars() {
         let is_escaped = before == '\\';
@@ -126,9 +129,12 @@ fn simple_commands(line: &str) -> Vec<String> {
                 text.push(c);
             }
             // What stands before it is a pattern of `case`.
-            (None, ')') if !text.trim().contains(' ') => text.clear(),
+            (None, ')') if !is_joined && !text.trim().contains(' ') => text.clear(),
             (None, '&') if is_redirected => text.push(c),
-            (None, ';' | '|' | '&' | '\n' | '(' | ')') if depth == 0 => found.push(std::mem::take(&mut text)),
+            (None, ';' | '|' | '&' | '\n' | '(' | ')') if depth == 0 => {
+                is_joined = (is_joined || c == '(') && c != ')';
+                found.push(std::mem::take(&mut text));
+            }
             (None, _) => text.push(c),
         }
         // Two backslashes are one, which escapes nothing.

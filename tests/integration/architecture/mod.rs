@@ -966,7 +966,6 @@ fn one_place_puts_calls_of_git_together() {
             "policy/ledger_place.rs",
             "shelf/copies/git_address.rs",
             "shelf/upkeep/altered_checkout.rs",
-            "shelf/upkeep/ci.rs",
             "shelf/upkeep/no_checks.rs"
         ]
     );
@@ -980,8 +979,6 @@ const OF_GITHUB: &[&str] = &[
     "forge/github/workflow_job.rs",
     "report/advice.rs",
     "sandbox/household.rs",
-    // Lines of jobs name them.
-    "shelf/upkeep/no_checks.rs",
 ];
 
 #[test]

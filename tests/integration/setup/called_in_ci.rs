@@ -97,11 +97,7 @@ fn a_check_whose_service_only_its_job_knows_is_offered() {
     assert_has(&text, &["action: make test"], &[]);
     assert_has(&workflow, &["image: redis:7"], &[]);
     let (text, _) = written(&of("${{ vars.IMAGE }}"), files);
-    assert_has(
-        &text,
-        &["codespell", "(Makefile:1 (test)):\n#   action: make test\n"],
-        &["\n    action: make test"],
-    );
+    assert_has(&text, &["codespell", "\n#   make test # Makefile:1 (test)\n"], &["\n    action: make test"]);
 }
 
 #[test]
@@ -226,5 +222,5 @@ fn what_is_written_carries_the_licence_that_something_looks_for() {
     let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n";
     let header = "# Copyright X\n# SPDX-License-Identifier: MIT\n";
     let (text, workflow) = written(jobs, &[(".copywrite.hcl", "x\n"), ("a.yml", header)]);
-    assert!(text.starts_with(header) && workflow.starts_with(header), "{text}");
+    assert!(text.contains(header) && workflow.contains(header), "{text}\n{workflow}");
 }

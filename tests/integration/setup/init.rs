@@ -903,7 +903,10 @@ fn no_name_of_a_task_leaves_its_place() {
     ]);
     let begun = begun(&project, &["--try"]);
     assert_eq!(begun["loops"][0]["states"].as_array().map(Vec::len), Some(1), "{begun}");
-    let all = project.read(".loops/tidy.yaml") + &project.read(".github/workflows/ll-loop.yml");
+    // What is left out is named in a comment.
+    let texts = [".loops/tidy.yaml", ".github/workflows/ll-loop.yml"].map(|file| project.read(file));
+    let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with('#'));
+    let all = lines.collect::<Vec<_>>().join("\n");
     for text in ["pwned", "evil", "github.token", "context.x", "\u{202e}"] {
         assert!(!all.contains(text), "{text} in\n{all}");
     }

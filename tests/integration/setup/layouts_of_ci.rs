@@ -923,11 +923,8 @@ fn a_tool_whose_name_begins_like_another_one_does_not_stand_for_it() {
     ]);
     project.run(&["init"]).code(0);
     let text = project.read(".loops/tidy.yaml");
-    assert!(text.contains("#   action: ty check\n"), "`typos` is not `ty`: {text}");
-    assert!(
-        !text.contains("#   action: npx --no-install markdownlint "),
-        "its settings are read already: {text}"
-    );
+    assert!(text.contains("#   ty check # pyproject.toml:1\n"), "`typos` is not `ty`: {text}");
+    assert!(!text.contains("#   npx --no-install markdownlint "), "its settings are read already: {text}");
 }
 
 #[test]

@@ -223,7 +223,7 @@ fn tests_that_the_ci_calls_on_another_machine_alone_are_offered() {
     ]);
     project.run(&["init", "--ci", "github"]).code(0);
     let text = project.read(".loops/tidy.yaml");
-    assert!(text.contains("#   swift test # .github/workflows/ci.yml:12\n"), "{text}");
+    assert!(text.contains("#   swift test # Package.swift:1\n"), "{text}");
     assert!(!text.contains("    action: swift test\n"), "{text}");
 }
 
