@@ -162,20 +162,14 @@ pub fn take_back(directory: &Path) -> io::Result<Vec<String>> {
     undone(directory, true)
 }
 
-/// Returns what is not as it was placed, while it is put aside: a check has edited it, or somebody has brought back what was taken
-/// out of the way.
+/// Returns what is not as it was placed, while it is put aside. What was only taken out of the way may be made anew by a check.
 pub fn replaced(directory: &Path) -> io::Result<Vec<String>> {
     let Some(record) = record(directory)? else { return Ok(Vec::new()) };
     let is_replaced = |file: &&AsideFile| {
-        let now = Occupant::of(&at(&record.top, &file.path)).map(|found| found.map(|(standing, _)| standing));
-        match (now, &file.placed) {
-            (Ok(now), Some(placed)) => now.as_ref() != Some(placed),
-            // What is made anew there is another one, such as what Python compiles.
-            (Ok(now), None) => now.is_some() && now == file.was,
-            (Err(_), Some(_)) => true,
-            // A directory, in the place of the link that led to what is put back.
-            (Err(_), None) => false,
-        }
+        file.placed.as_ref().is_some_and(|placed| {
+            let now = Occupant::of(&at(&record.top, &file.path));
+            !now.is_ok_and(|now| now.is_some_and(|(standing, _)| standing == *placed))
+        })
     };
     Ok(record.files.iter().filter(is_replaced).map(|file| file.path.clone()).collect())
 }

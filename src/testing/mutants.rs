@@ -149,7 +149,10 @@ impl Breeder<'_> {
                 "on_error" | "on_timeout" | "evaluate" | "condition" | "timeout" | "repeat" => {
                     self.drop_key(&of, &path);
                 }
-                "check" if text(&entry.value) == Some("true") => self.drop_key(&of, &path),
+                // What a paradigm puts there lies where the state does, and no author can leave it out.
+                "check" if text(&entry.value) == Some("true") && entry.value.span != state.value.span => {
+                    self.drop_key(&of, &path);
+                }
                 _ => {}
             }
             if key == "evaluate" || key == "condition" {
