@@ -177,8 +177,6 @@ reasons! {
     OfScanners = "its workflow needs a service of others";
     /// A file of another CI.
     OtherCi = "this CI is not read";
-    /// A file that is included.
-    Included = "what is included is not read";
 
     /// A task that the CI does without.
     CiDoesOtherwise = "the CI checks the same kind of thing, and does not call it";
