@@ -1,7 +1,13 @@
 //! Ids of git objects, parsed once, so that a text from outside can never be an option or a path for git.
 
+use sha1::{Digest as _, Sha1};
+use sha2::Sha256;
+
 use super::parsed::parsed;
-use super::text::is_hex;
+use super::text::{hex, is_hex};
+
+/// The digits of an id in repositories with SHA-256; in all others there are 40.
+const DIGITS_OF_SHA256: usize = 64;
 
 /// The error for a text that is not an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,9 +21,29 @@ parsed!(
     }
 );
 
+/// Returns the id that git gives to an object of a kind, such as `blob`, in a repository whose ids have so many digits.
+pub fn id_of(kind: &str, content: &[u8], digits: usize) -> String {
+    // Git hashes a header with the length in front of the content.
+    let header = format!("{kind} {}\0", content.len());
+    if digits == DIGITS_OF_SHA256 {
+        hex(&Sha256::new().chain_update(header).chain_update(content).finalize())
+    } else {
+        hex(&Sha1::new().chain_update(header).chain_update(content).finalize())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_has_the_id_that_git_gives_it() {
+        assert_eq!(id_of("blob", b"hello\n", 40), "ce013625030ba8dba906f756967f9e9ca394464a");
+        assert_eq!(
+            id_of("blob", b"", 64),
+            "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+        );
+    }
 
     #[test]
     fn an_id_is_whole_and_nothing_but_digits() {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::base::object::ObjectId;
 use crate::base::own::is_own;
 use crate::base::territory::ScopePath;
 use crate::context::error::Error;
 use crate::git::call::Call;
 use crate::git::error::GitError;
+use crate::git::tree_list;
 use crate::git::unwatched::UnwatchedPaths;
 use crate::repository::changed;
 use crate::session::start::changed_since::{Base, LoopRepository, committed_since, uncommitted};
@@ -52,7 +52,7 @@ impl ChangesSinceCommit {
         let mut known: BTreeSet<ScopePath> =
             files(&ask(Call::new("ls-files").with(&["-z"]))?).into_iter().collect();
         // Files that are gone since are known as well: all of a scope may have been deleted.
-        known.extend(files(&ask(tree(&base.commit))?));
+        known.extend(files(&ask(tree_list::names(&base.commit))?));
         let unwatched = UnwatchedPaths::look(&git, top);
         Ok(Self { top: top.clone(), changed: all, known, unwatched, shown: base.shown })
     }
@@ -80,10 +80,6 @@ impl ChangesSinceCommit {
         }
         self.unwatched.why(scope).map_or(SinceCommit::Quiet, SinceCommit::Unknown)
     }
-}
-
-fn tree(commit: &ObjectId) -> Call {
-    Call::new("ls-tree").with(&["-r", "--full-tree", "--name-only", "-z"]).id(commit)
 }
 
 /// Tells whether one of the files is this path or lies below it.

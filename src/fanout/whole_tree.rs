@@ -8,7 +8,6 @@ use tempfile::TempDir;
 use crate::base::file_mode::FileMode;
 use crate::base::gitpath;
 use crate::base::name::LoopName;
-use crate::base::object::ObjectId;
 use crate::base::territory::{ScopePath, Territory};
 use crate::context::Session;
 use crate::context::error::Error;
@@ -18,6 +17,7 @@ use crate::engine::changes::{EntryContent, KnownStart, StartTree};
 use crate::files::{links, transient};
 use crate::git::call::{Call, alternate};
 use crate::git::runner::Git;
+use crate::git::tree_list::{self, ListedEntry};
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
 use crate::repository;
@@ -89,18 +89,11 @@ impl WholeTree {
             .git
             .bytes(&list, &[])
             .map_err(|why| Error::refused(format!("the files of the commit are not known: {why}")))?;
-        let lines = printed.split(|byte| *byte == 0);
-        Ok(lines
-            .filter_map(|line| {
-                // `100644 blob ID<tab>PATH`
-                let tab = line.iter().position(|byte| *byte == b'\t')?;
-                let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
-                let (mode, _kind, id) = (words.next()?, words.next()?, words.next()?);
-                let content =
-                    EntryContent::Object { mode: FileMode::parse(mode)?, id: ObjectId::parse(id).ok()? };
-                Some((gitpath::to_text(&line[tab + 1..]), content))
-            })
-            .collect())
+        let content = |entry: ListedEntry<'_>| {
+            let content = EntryContent::Object { mode: FileMode::parse(entry.mode)?, id: entry.id };
+            Some((gitpath::to_text(entry.path), content))
+        };
+        Ok(tree_list::entries(&printed).flatten().filter_map(content).collect())
     }
 
     /// Reads what stands at a path with this content; nothing for a path at which nothing stands.

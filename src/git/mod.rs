@@ -14,4 +14,5 @@ pub mod repository_paths;
 pub mod runner;
 pub(crate) mod status;
 pub(crate) mod tracked_files;
+pub(crate) mod tree_list;
 pub(crate) mod unwatched;

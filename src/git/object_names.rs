@@ -3,39 +3,15 @@
 
 use std::collections::HashMap;
 
-use sha1::{Digest as _, Sha1};
-use sha2::Sha256;
-
 use super::blobs::PrintedObject;
 use super::call::Call;
 use super::runner::Git;
-use crate::base::object::ObjectId;
-use crate::base::text::hex;
-
-/// The length of a name in repositories with SHA-256.
-const LENGTH_OF_SHA256: usize = 64;
+use super::tree_list::{ListedEntry, entries};
+use crate::base::object::{ObjectId, id_of};
 
 /// Tells whether an object has its name from what is in it.
 pub(crate) fn is_named(id: &ObjectId, kind: &str, content: &[u8]) -> bool {
-    let header = format!("{kind} {}\0", content.len());
-    let name = if id.as_str().len() == LENGTH_OF_SHA256 {
-        hex(&Sha256::new().chain_update(header).chain_update(content).finalize())
-    } else {
-        hex(&Sha1::new().chain_update(header).chain_update(content).finalize())
-    };
-    name == id.as_str()
-}
-
-/// A line of a list of all files and trees in a tree.
-pub(crate) struct ListedEntry<'p> {
-    /// Its mode, in the six digits that git prints.
-    pub(crate) mode: &'p str,
-    /// Whether it is a tree itself.
-    pub(crate) is_tree: bool,
-    /// Its name.
-    pub(crate) id: ObjectId,
-    /// Where it lies, from the top.
-    pub(crate) path: &'p [u8],
+    id_of(kind, content, id.as_str().len()) == id.as_str()
 }
 
 /// Lists what is in a tree and all trees below it; nothing where git fails, prints something else, or a tree is not what its name
@@ -47,24 +23,10 @@ pub(crate) fn listed<T>(
 ) -> Option<Vec<T>> {
     let list = Call::new("ls-tree").with(&["-r", "-t", "-z", "--full-tree"]).id(tree);
     let printed = git.bytes(&list, &[]).ok()?;
-    let entries = read(&printed)?;
+    let entries = entries(&printed).collect::<Option<Vec<_>>>()?;
     let unnamed = unnamed(tree, &entries);
     let files = entries.iter().filter(|entry| !entry.is_tree).map(take).collect::<Option<Vec<T>>>()?;
     (unnamed.is_empty() || are_named(git, &unnamed)).then_some(files)
-}
-
-fn read(printed: &[u8]) -> Option<Vec<ListedEntry<'_>>> {
-    let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
-    lines
-        .map(|line| {
-            // `100644 blob ID<tab>PATH`
-            let tab = line.iter().position(|byte| *byte == b'\t')?;
-            let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
-            let (mode, kind, id) = (words.next()?, words.next()?, words.next()?);
-            let id = ObjectId::parse(id).ok()?;
-            Some(ListedEntry { mode, is_tree: kind == "tree", id, path: &line[tab + 1..] })
-        })
-        .collect()
 }
 
 /// Puts the trees of a list together again, and returns those that have other names then.

@@ -11,8 +11,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use serde::Deserialize;
-use sha1::{Digest as _, Sha1};
-use sha2::Sha256;
 
 use super::api::{Api, ApiError};
 use super::github_server::{GithubServer, is_of_github};
@@ -21,7 +19,8 @@ use super::repository::RepositoryName;
 use super::workflow_event::is_sha;
 use super::workflow_job::WorkflowJob;
 use crate::base::lookup::Lookup;
-use crate::base::text::{hex, is_hex, one_line, percent_encoded};
+use crate::base::object::id_of;
+use crate::base::text::{is_hex, one_line, percent_encoded};
 
 const GITHUB: &str = "https://github.com";
 
@@ -420,7 +419,7 @@ impl CommitFiles<'_> {
             return Err(too_large());
         }
         // The id vouches for the content, whoever sent it.
-        if id_of(&bytes, id.len()) != id {
+        if id_of("blob", &bytes, id.len()) != id {
             return Err(odd("what came is not what its id says"));
         }
         Ok(Some(bytes))
@@ -475,17 +474,6 @@ impl CommitFiles<'_> {
     }
 }
 
-/// Returns the id that git gives to a file.
-fn id_of(bytes: &[u8], digits: usize) -> String {
-    // Git hashes a header with the length in front of the content.
-    let header = format!("blob {}\0", bytes.len());
-    if digits == 64 {
-        hex(&Sha256::new().chain_update(header).chain_update(bytes).finalize())
-    } else {
-        hex(&Sha1::new().chain_update(header).chain_update(bytes).finalize())
-    }
-}
-
 /// Reads the base64 in which a server writes a file, with its line breaks.
 pub(super) fn decoded(content: &str) -> Option<Vec<u8>> {
     let text: String = content.chars().filter(|c| !c.is_ascii_whitespace()).collect();
@@ -506,8 +494,11 @@ mod tests {
 
     #[test]
     fn a_file_has_the_id_that_git_gives_it() {
-        assert_eq!(id_of(b"hello\n", 40), "ce013625030ba8dba906f756967f9e9ca394464a");
-        assert_eq!(id_of(b"", 64), "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813");
+        assert_eq!(id_of("blob", b"hello\n", 40), "ce013625030ba8dba906f756967f9e9ca394464a");
+        assert_eq!(
+            id_of("blob", b"", 64),
+            "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+        );
     }
 
     #[test]

@@ -53,6 +53,7 @@ const ROOMS: &[Room] = &[
             "console",
             "humantime",
             "percent_encoding",
+            "sha1",
             "sha2",
             "shlex",
             "similar",
@@ -116,7 +117,7 @@ const ROOMS: &[Room] = &[
     mixed(
         "git",
         &["base", "evaluate", "files", "engine", "process"],
-        &["fs_err", "rustix", "sha1", "sha2", "tempfile", "tokio"],
+        &["fs_err", "rustix", "tempfile", "tokio"],
         &["call.rs", "raw_diff.rs", "error.rs", "status.rs"],
     ),
     mixed(
@@ -155,7 +156,7 @@ const ROOMS: &[Room] = &[
     mixed(
         "forge",
         &["base", "files", "engine", "report", "people"],
-        &["base64", "chrono", "console", "fs_err", "http", "sha1", "sha2", "tempfile", "ureq", "uuid", "zip"],
+        &["base64", "chrono", "console", "fs_err", "http", "sha2", "tempfile", "ureq", "uuid", "zip"],
         &[
             "change.rs",
             "forge_trait.rs",
