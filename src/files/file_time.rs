@@ -45,6 +45,18 @@ impl FileTime {
     }
 }
 
+/// Waits until the clock of the files in a directory has moved on.
+#[cfg(test)]
+pub(crate) fn next_moment(directory: &Path) -> FileTime {
+    let before = FileTime::now_in(directory).unwrap();
+    loop {
+        let now = FileTime::now_in(directory).unwrap();
+        if now > before {
+            return now;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -52,6 +52,7 @@ impl CommittedJudges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::file_time::next_moment;
 
     #[test]
     fn judges_that_were_written_to_or_came_are_found() {
@@ -66,29 +67,20 @@ mod tests {
             write(path);
         }
         let judges = CommittedJudges::among(committed.map(str::to_owned).into_iter());
-        let moment = || {
-            let before = FileTime::now_in(top).unwrap();
-            loop {
-                let now = FileTime::now_in(top).unwrap();
-                if now > before {
-                    return now;
-                }
-            }
-        };
-        let began = moment();
-        moment();
+        let began = next_moment(top);
+        next_moment(top);
         write("src/main.py");
         write("coverage.xml");
         assert!(!judges.are_moved(top, began));
         write("tests/conftest.py");
         assert!(judges.are_moved(top, began));
-        let began = moment();
+        let began = next_moment(top);
         assert!(!judges.are_moved(top, began));
         std::fs::remove_file(top.join("tests/test_main.py")).unwrap();
         assert!(judges.are_moved(top, began));
         // The content is what it was, and it was another one meanwhile.
-        let began = moment();
-        moment();
+        let began = next_moment(top);
+        next_moment(top);
         write("tests/test_main.py");
         assert!(judges.are_moved(top, began));
     }

@@ -1,14 +1,11 @@
 //! When commands of the loop ran that no agent had a hand in. What a package manager put into the checkout then, the loop has
 //! installed; what came while an agent worked, or by a script that was written since one did, nobody vouches for.
 
-use std::path::Path;
-
-use super::judging::{self, JudgingPlace, SearchVariables};
+use super::followed_action::FollowedAction;
 use super::world::World;
 use crate::base::text::after_last;
 use crate::engine::request::ActionRequest;
 use crate::files::file_time::FileTime;
-use crate::files::{gitdir, links};
 use crate::host;
 
 /// Programs of agents that are no hosts.
@@ -35,14 +32,16 @@ impl World {
         // The journal was written last when it was told of the action.
         self.moments.last_action = self.journal.changed();
         let is_said = agents().any(|agent| request.text.contains(agent));
+        // What was followed before it is so no longer when it has run.
+        let known = self.followed.take().filter(|known| known.is_of(request));
         if self.moments.first_doubt.is_none() && !is_said {
             return false;
         }
-        let Some(around) = gitdir::around(&self.root) else { return false };
-        let (top, root) = (links::real(&around.root), links::real(&self.root));
-        let Some(inside) = root.strip_prefix(&top).ok().and_then(Path::to_str) else { return false };
-        let place = JudgingPlace { top: &top, inside, env: SearchVariables::of(&self.env) };
-        let followed = judging::followed_action(request, &place);
+        let Some(FollowedAction { top, followed, .. }) =
+            known.or_else(|| FollowedAction::of(request, &self.root, &self.env))
+        else {
+            return false;
+        };
         let is_agent = |program: &String| agents().any(|agent| after_last(program, &['/']) == agent);
         if followed.called.iter().filter_map(|words| words.first()).any(is_agent) {
             self.begin_agent();

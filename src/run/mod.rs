@@ -16,6 +16,7 @@ mod confined;
 mod continuation;
 pub(crate) mod drive;
 mod filtered;
+mod followed_action;
 pub(crate) mod helper;
 pub mod host_patience;
 mod ignored;

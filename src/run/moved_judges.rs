@@ -2,19 +2,17 @@
 //! puts itself back while it runs is the same in both trees that are compared at the end, so the tree that such a check finds is
 //! looked at before; where no judge was written to, nothing has to be.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::committed_judges::CommittedJudges;
+use super::followed_action::FollowedAction;
 use super::ignored;
-use super::judging::{self, JudgingPlace, SearchVariables};
 use super::measure;
 use super::world::World;
 use crate::base::gitpath;
 use crate::engine::request::{ActionRequest, Input};
-use crate::files::{gitdir, links};
-use crate::git::call::Call;
 use crate::git::in_run::GitCalls;
+use crate::git::tree_list;
 
 /// The longest time for listing the files of a commit.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -32,11 +30,10 @@ pub(super) async fn look(request: &ActionRequest, world: &mut World) -> Input {
 async fn are_moved(request: &ActionRequest, world: &mut World) -> bool {
     // Nothing is known of the moments of an earlier part of the run.
     let Some(began) = world.moments.began else { return true };
-    let Some(around) = gitdir::around(&world.root) else { return true };
-    let (top, root) = (links::real(&around.root), links::real(&world.root));
-    let Some(inside) = root.strip_prefix(&top).ok().and_then(Path::to_str) else { return true };
-    let place = JudgingPlace { top: &top, inside, env: SearchVariables::of(&world.env) };
-    let of_check = judging::followed_action(request, &place).obeyed;
+    let Some(action) = FollowedAction::of(request, &world.root, &world.env) else { return true };
+    let (top, of_check) = (action.top.clone(), action.followed.obeyed.clone());
+    // It is asked for once more when the check begins.
+    world.followed = Some(action);
     let is_later = |path: &String| ignored::changed_at(path, &top).is_some_and(|at| at >= began);
     if of_check.iter().chain(world.rules.unlisted_judges()).any(is_later) {
         return true;
@@ -50,9 +47,8 @@ async fn are_moved(request: &ActionRequest, world: &mut World) -> bool {
 /// Asks git which files the commit has on which the run began.
 async fn listed(world: &World) -> Option<CommittedJudges> {
     let commit = &world.rules.start()?.ids.commit;
-    let list = Call::new("ls-tree").with(&["-r", "-z", "--name-only", "--full-tree"]).id(commit);
     let mut git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
-    let printed = git.run(&world.root, &list).await.ok()?;
+    let printed = git.run(&world.root, &tree_list::names(commit)).await.ok()?;
     let files = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(gitpath::to_text);
     Some(CommittedJudges::among(files))
 }

@@ -61,22 +61,12 @@ impl RunMoments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::file_time::next_moment;
 
     fn written(directory: &Path, name: &str) -> std::path::PathBuf {
         let path = directory.join(name);
         std::fs::write(&path, "").unwrap();
         path
-    }
-
-    /// Waits until the clock of the files has moved on.
-    fn moment(directory: &Path) -> FileTime {
-        let before = FileTime::now_in(directory).unwrap();
-        loop {
-            let now = FileTime::now_in(directory).unwrap();
-            if now > before {
-                return now;
-            }
-        }
     }
 
     #[test]
@@ -87,15 +77,15 @@ mod tests {
         let of_agent = written(directory, "anything");
         assert!(moments.vouch_for(&of_agent));
         let before = written(directory, "before");
-        moments.first_doubt = Some(moment(directory));
+        moments.first_doubt = Some(next_moment(directory));
         moments.first_agent = moments.first_doubt;
-        moment(directory);
+        next_moment(directory);
         let of_agent = written(directory, "agent");
-        let began = moment(directory);
-        moment(directory);
+        let began = next_moment(directory);
+        next_moment(directory);
         let of_command = written(directory, "command");
-        moments.commands.push((began, moment(directory)));
-        moment(directory);
+        moments.commands.push((began, next_moment(directory)));
+        next_moment(directory);
         let later = written(directory, "later");
         for (path, is_vouched) in [(&before, true), (&of_agent, false), (&of_command, true), (&later, false)]
         {
@@ -112,12 +102,12 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        let mut moments = RunMoments { first_doubt: Some(moment(directory)), ..RunMoments::default() };
+        let mut moments = RunMoments { first_doubt: Some(next_moment(directory)), ..RunMoments::default() };
         let path = written(directory, "fake");
-        let began = moment(directory);
-        moment(directory);
+        let began = next_moment(directory);
+        next_moment(directory);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        moments.commands.push((began, moment(directory)));
+        moments.commands.push((began, next_moment(directory)));
         // File systems that do not say when a file was made tell only when it was changed.
         let has_birth = path.metadata().unwrap().created().is_ok();
         assert_eq!(moments.vouch_for(&path), !has_birth);

@@ -11,6 +11,7 @@ use super::area::Area;
 use super::brokerage::Brokerage;
 use super::checkpoint::Checkpoints;
 use super::continuation::FoundContinuation;
+use super::followed_action::FollowedAction;
 use super::helper::Helper;
 use super::host_patience::Patience;
 use super::leftovers::Leftovers;
@@ -78,6 +79,8 @@ pub struct World {
     pub surroundings: Surroundings,
     /// What is to be said about the action that is performed, as warnings.
     pub remarks: Vec<String>,
+    /// The check that is about to begin, where it was followed already.
+    pub followed: Option<FollowedAction>,
     /// When it did what its judges are asked with.
     pub moments: RunMoments,
     /// What was written down for the next session before the last action.

@@ -224,6 +224,7 @@ impl Launch<'_> {
             area,
             surroundings: surroundings(&territory),
             remarks: sandbox.open,
+            followed: None,
             moments: RunMoments::default(),
             written: None,
             surprises: Surprises::default(),
