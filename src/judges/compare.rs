@@ -15,6 +15,7 @@ use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
 use super::tree::{At, FileAt, Tree, extension};
 use super::{added_tests, entry_points, judge_parts, restored_parts};
+use crate::base::text::after_last;
 
 /// Two trees, and what has to be known of a loop to tell its judges.
 #[derive(Clone, Copy)]
@@ -303,8 +304,7 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
 /// Tells whether a file is one by which scripts and tasks are run.
 fn may_be_run(path: &str) -> bool {
     const NAMES: [&str; 4] = ["Makefile", "makefile", "GNUmakefile", "package.json"];
-    let name = path.rsplit('/').next().unwrap_or(path);
-    NAMES.contains(&name) || matches!(extension(path), Some("sh" | "bash" | "mk"))
+    NAMES.contains(&after_last(path, &['/'])) || matches!(extension(path), Some("sh" | "bash" | "mk"))
 }
 
 /// Tells whether a command looks at tests as at any other file.

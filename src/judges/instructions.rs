@@ -918,7 +918,7 @@ impl Follow<'_> {
                     }
                 }
                 _ => {
-                    let value = if name == "PYTEST_PLUGINS" { format!("-p {value}") } else { value.clone() };
+                    let value = named_modules::as_options(name, value);
                     let words: Vec<&str> = value.split_whitespace().take(MOST).collect();
                     self.options("node", &words, directory);
                 }
@@ -973,25 +973,13 @@ impl Follow<'_> {
         let is_named = !text.starts_with("#!") || is_shell_script(&text);
         if is_shell && is_named {
             let text = known_values::filled_in(&text, &path);
-            match part {
-                InstructionPart::Sourced => {
-                    self.read_in(&text, directory, depth + 1);
-                    // Also where it was followed before.
-                    let added = AddedPlaces::of_text(&known_values::with_known_values(&text, directory));
-                    self.add_places(&added, directory);
-                }
-                InstructionPart::Whole
-                | InstructionPart::Product
-                | InstructionPart::Folder
-                | InstructionPart::Targets(_)
-                | InstructionPart::Keys(_)
-                | InstructionPart::Shadow
-                | InstructionPart::Program(_)
-                | InstructionPart::Asked(_)
-                | InstructionPart::Anywhere(_)
-                | InstructionPart::Words
-                | InstructionPart::Target
-                | InstructionPart::AnyScript => self.text(&text, directory, depth + 1),
+            if matches!(part, InstructionPart::Sourced) {
+                self.read_in(&text, directory, depth + 1);
+                // Also where it was followed before.
+                let added = AddedPlaces::of_text(&known_values::with_known_values(&text, directory));
+                self.add_places(&added, directory);
+            } else {
+                self.text(&text, directory, depth + 1);
             }
         }
     }

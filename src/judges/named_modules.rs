@@ -125,10 +125,15 @@ pub(super) fn options_in_variables(text: &str) -> Vec<String> {
     let text = head(text, LONGEST);
     let value = |said: &regex::Captures<'_>| {
         let value = said.get(2).or_else(|| said.get(3)).or_else(|| said.get(4))?.as_str();
-        // A list of plugins is what each of them is as an option.
-        Some(if &said[1] == "PYTEST_PLUGINS" { format!("-p {value}") } else { value.to_owned() })
+        Some(as_options(&said[1], value))
     };
     OF_VARIABLES.captures_iter(text).filter_map(|said| value(&said)).take(MOST).collect()
+}
+
+/// Returns the options that a variable of the environment stands for.
+pub(super) fn as_options(name: &str, value: &str) -> String {
+    // A list of plugins is what each of them is as an option.
+    if name == "PYTEST_PLUGINS" { format!("-p {value}") } else { value.to_owned() }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::no_checks::{is_plain_action, is_plainly_none};
 use super::script_lines::logical_lines;
 use super::task_texts::does;
 use super::unused::{Reason, UnusedCommand};
+use crate::base::node::Node;
 use crate::base::text::{first_word, up_to};
 
 /// Returns those that no check stands for and that may check something, each once.
@@ -65,12 +66,11 @@ fn only_sets_up(repository: &Repository, place: &str) -> bool {
     let Some(root) = text.and_then(lined_yaml::parse) else { return false };
     let steps = lined_yaml::items(root.get("runs").and_then(|runs| runs.get("steps")));
     let is_line_plain = |step| {
-        let lines = lined_yaml::text(crate::base::node::Node::get(step, "run")).map(logical_lines);
+        let lines = lined_yaml::text(Node::get(step, "run")).map(logical_lines);
         lines.iter().flatten().all(|(_, line)| is_plainly_none(line))
     };
     let is_call_plain = |step| {
-        lined_yaml::text(crate::base::node::Node::get(step, "uses"))
-            .is_none_or(|uses| is_plain_action(up_to(uses, &['@'])))
+        lined_yaml::text(Node::get(step, "uses")).is_none_or(|uses| is_plain_action(up_to(uses, &['@'])))
     };
     !steps.is_empty() && steps.iter().all(|step| is_line_plain(step) && is_call_plain(step))
 }
