@@ -180,7 +180,7 @@ fn the_worktree_of_a_run_that_never_began_is_removed_unless_something_is_in_it()
 
 /// A directory of a dead process, as it is made: nobody holds its lock.
 fn dead(project: &Project, mark: &str, elsewhere: &[&Path]) -> PathBuf {
-    let home = project.at(&format!("tmp/.ll-loop-tmp-{mark}"));
+    let home = project.at(&format!("tmp/ll-loop-tmp-{mark}"));
     fs::create_dir(&home).unwrap();
     let noted: Vec<String> = elsewhere.iter().map(|path| format!("{}\0", path.display())).collect();
     fs::write(home.join("elsewhere"), noted.concat()).unwrap();
@@ -194,14 +194,14 @@ fn only_what_is_ours_and_dead_is_removed() {
     let home = dead(&project, "dead", &[&project.at("keep"), &project.at("reports")]);
     // Links lead to what is somebody's.
     symlink(project.at("keep"), home.join("link")).unwrap();
-    symlink(project.at("keep"), project.at("tmp/.ll-loop-tmp-link")).unwrap();
+    symlink(project.at("keep"), project.at("tmp/ll-loop-tmp-link")).unwrap();
     project.write("keep/.ll-loop-dead-1", "half a file");
     project.write("keep/.ll-bundle-dead-1/part", "half a bundle");
     project.write("keep/.ll-loop-other-1", "of another process");
     project.write("keep/.ll-loop-deadly", "of nobody we know");
     symlink(project.at("keep/file"), project.at("keep/.incoming-dead-1")).unwrap();
     // Somebody else calls a directory so.
-    project.write("tmp/.ll-loop-tmp-mine/notes", "mine");
+    project.write("tmp/ll-loop-tmp-mine/notes", "mine");
     let living = dead(&project, "living", &[&project.at("keep")]);
     project.write("keep/.ll-loop-living-1", "of a living process");
     let held = fs::File::open(&living).unwrap();
@@ -218,9 +218,9 @@ fn only_what_is_ours_and_dead_is_removed() {
         "keep/.ll-loop-deadly",
         "keep/.incoming-dead-1",
         "keep/.ll-loop-living-1",
-        "tmp/.ll-loop-tmp-mine/notes",
-        "tmp/.ll-loop-tmp-link/file",
-        "tmp/.ll-loop-tmp-living/elsewhere",
+        "tmp/ll-loop-tmp-mine/notes",
+        "tmp/ll-loop-tmp-link/file",
+        "tmp/ll-loop-tmp-living/elsewhere",
     ] {
         assert!(project.exists(kept), "{kept}");
     }

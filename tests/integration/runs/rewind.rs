@@ -365,10 +365,13 @@ fn files(directory: &Path) -> BTreeMap<String, String> {
     seen
 }
 
-/// Leaves out of events when they were, in which directory, and which run's they are.
+/// Leaves out of events when they were, in which directory, and which run's they are. Looks at trees are left out as well: a run that
+/// goes on knows nothing of the times of the part before it, so it takes more of them.
 fn alike(events: &[Value], names: &[&str]) -> Vec<Value> {
-    let begins = |event: &Value| matches!(event["event"].as_str(), Some("loop_start" | "loop_resume"));
-    let events = events.iter().filter(|event| !begins(event) || event["depth"].is_u64());
+    let is_named =
+        |event: &Value, names: &[&str]| event["event"].as_str().is_some_and(|name| names.contains(&name));
+    let begins = |event: &Value| is_named(event, &["loop_start", "loop_resume"]) && !event["depth"].is_u64();
+    let events = events.iter().filter(|event| !begins(event) && !is_named(event, &["verdict_tree"]));
     let alike = |event: &Value| {
         let text = names.iter().fold(event.to_string(), |text, name| text.replace(name, "THERE"));
         let mut event: Value = serde_json::from_str(&text).unwrap();
