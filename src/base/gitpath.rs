@@ -50,6 +50,24 @@ pub fn to_bytes(text: &str) -> Vec<u8> {
     path
 }
 
+/// Returns a path that is meant from a directory of the repository as one from its top; nothing where it leads out of there.
+pub fn from_top(directory: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -61,6 +79,15 @@ mod tests {
         assert_eq!(to_text("src/ü \n.txt".as_bytes()), "src/ü \n.txt");
         assert_eq!(to_text(b"a\xff\"b"), "\"a\\377\\\"b\"");
         assert_eq!(to_text(b"\"a\""), "\"\\\"a\\\"\"");
+    }
+
+    #[test]
+    fn a_path_is_meant_from_its_directory() {
+        let seen = [("", "./a/b"), ("sub", "../a"), ("sub/x", ".loops//a.yaml"), ("", "../a"), ("sub", "/a")];
+        let expected = [Some("a/b"), Some("a"), Some("sub/x/.loops/a.yaml"), None, None];
+        for ((directory, path), expected) in seen.into_iter().zip(expected) {
+            assert_eq!(from_top(directory, path).as_deref(), expected, "{directory} {path}");
+        }
     }
 
     proptest! {

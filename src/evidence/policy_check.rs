@@ -49,7 +49,7 @@ impl PolicyQuestion<'_> {
     pub(crate) fn violations(&self, claims: &[Claim]) -> Vec<Violation> {
         let asked: Vec<&Claim> = claims
             .iter()
-            .filter(|claim| self.only.is_none_or(|only| claim.details.r#loop.name == only))
+            .filter(|claim| self.only.is_none_or(|only| claim.details.r#loop.goes_by(only)))
             .collect();
         let each = asked.iter().flat_map(|claim| {
             let run = Some(claim.details.run.id.clone());
@@ -72,10 +72,9 @@ impl PolicyQuestion<'_> {
         if claims.is_empty() {
             say("loops", "there is no verdict".to_owned());
         }
-        let there: BTreeSet<&str> = claims.iter().map(|claim| claim.details.r#loop.name.as_str()).collect();
         let wanted = self.policy.loops.iter().map(String::as_str).chain(self.only);
         for name in wanted.collect::<BTreeSet<_>>() {
-            if !there.contains(name) {
+            if !claims.iter().any(|claim| claim.details.r#loop.goes_by(name)) {
                 say("loops", format!("`{name}` has not verified it"));
             }
         }

@@ -17,7 +17,8 @@ const SCHEMA_ID: &str = "https://little-loops.github.io/ll-loop/verdict-policy.s
 record! {
     /// What is asked of verdicts before something is done with what they are about.
     pub(crate) struct VerdictPolicy {
-        /// The loops that must have verified it. Without them, any one has to have.
+        /// The loops that must have verified it: those at the top of the repository by their names, others by their files from there.
+        /// Without them, any one has to have.
         loops: Vec<String> = Vec::new(),
         /// What may have become of the files that decide what the checks say. Without it, whatever a verified run may do.
         judges: Option<Vec<AcceptedJudges>>,

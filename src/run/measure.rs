@@ -355,6 +355,7 @@ impl Measurer<'_> {
         let place = JudgingPlace { top: &found.top, inside: &inside, env };
         let mut paths = ignored::by_name(untracked, &found.top);
         paths.extend(judging::programs(request, &place));
+        paths.extend(request.loop_files.iter().filter_map(|file| gitpath::from_top(&inside, file)));
         let held = found.held(&paths);
         paths.retain(|path| !held.contains(path));
         Ok(ignored::kept(&paths, &found.top, &judging::store(self.files))?)

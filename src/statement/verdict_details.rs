@@ -33,9 +33,9 @@ pub(crate) struct VerdictDetails {
     pub(crate) r#loop: AttestedLoop,
     /// The run.
     pub(crate) run: AttestedRun,
-    /// The commit, where its tree is the one on which the run ended.
+    /// The commit, where its tree is the one on which the run ended, and holds the loop.
     pub(crate) commit: Option<ObjectId>,
-    /// The tree on which it ended; none where it is unknown.
+    /// The tree on which it ended; none where it is unknown or does not hold the loop.
     pub(crate) tree: Option<ObjectId>,
     /// What is so of it; empty where it is not a verified success.
     pub(crate) properties: Vec<Property>,
@@ -62,10 +62,27 @@ pub(crate) struct VerdictDetails {
 pub(crate) struct AttestedLoop {
     /// Its name.
     pub(crate) name: String,
-    /// The file.
+    /// The file, from the directory of the run.
     pub(crate) file: String,
+    /// The directory of the run, from the top of the repository; none for the top itself, and where that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) directory: Option<String>,
     /// The digest of the file and of everything that it pulls in.
     pub sha256: String,
+}
+
+impl AttestedLoop {
+    /// Tells whether somebody who asks for a loop by a name means this one. A bare name is that of a loop at the top of the
+    /// repository: two packages may have loops of one name, and each is named by its file, from the top.
+    pub(crate) fn goes_by(&self, asked: &str) -> bool {
+        match &self.directory {
+            None => asked == self.name || asked == self.file,
+            Some(directory) => {
+                asked.strip_prefix(directory.as_str()).and_then(|rest| rest.strip_prefix('/'))
+                    == Some(&self.file)
+            }
+        }
+    }
 }
 
 /// A run by its beginning, its parts and its end.
@@ -128,12 +145,11 @@ pub(crate) fn of(digest: &Digest, bundle: Option<&BundleFile>) -> Option<Stateme
 pub(crate) fn predicate(digest: &Digest) -> Option<VerdictDetails> {
     let start = digest.start()?;
     let properties = Property::of(digest);
-    let (file, sha256) = (digest.file().to_owned(), start.definition_sha256.clone());
     Some(VerdictDetails {
-        r#loop: AttestedLoop { name: start.r#loop.to_string(), file, sha256 },
+        r#loop: attested_loop(digest)?,
         run: run(digest)?,
         commit: subjects::commit(digest).cloned(),
-        tree: subjects::tree(digest).cloned(),
+        tree: subjects::attested_tree(digest).cloned(),
         shortfalls: shortfalls(&properties, digest),
         properties,
         parameters: parameters(digest),
@@ -143,6 +159,17 @@ pub(crate) fn predicate(digest: &Digest) -> Option<VerdictDetails> {
         reused: digest.reused().cloned(),
         cost: digest.usage().clone(),
         versions: AttestedVersions { ll_loop: env!("CARGO_PKG_VERSION").to_owned(), journal: start.schema },
+    })
+}
+
+fn attested_loop(digest: &Digest) -> Option<AttestedLoop> {
+    let start = digest.start()?;
+    let directory = subjects::directory(digest).filter(|directory| !directory.is_empty());
+    Some(AttestedLoop {
+        name: start.r#loop.to_string(),
+        file: digest.file().to_owned(),
+        directory: directory.map(str::to_owned),
+        sha256: start.definition_sha256.clone(),
     })
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::common::{Project, git};
+use crate::common::{Project, Ran, git};
 
 /// Checks a file, and fixes nothing.
 pub(crate) const CHECK: &str = "name: main\ninitial: check\nstates:\n  check: {action: 'test -f good', check: true, on_yes: done, on_no: failed}\n  \
@@ -64,6 +64,54 @@ fn a_verified_run_leaves_two_statements_and_its_bundle_holds_neither() {
     let file = std::fs::File::open(bundle(&project)).unwrap();
     let archive = zip::ZipArchive::new(file).unwrap();
     assert!(archive.file_names().all(|name| !name.unwrap().contains("intoto")));
+}
+
+/// Runs the loop of the package `sub`.
+#[track_caller]
+fn verified_in_package(project: &Project) {
+    let mut command = project.command(&["run", "main", "--report-dir", "../report"]);
+    Ran::of(&command.current_dir(project.at("sub")).output().unwrap()).code(0);
+}
+
+/// Verifies the commit of a repository by the verdicts in `report`, with a policy that asks for these loops.
+#[track_caller]
+fn verify_commit(project: &Project, loops: &str, code: i32) {
+    project.write("a.yaml.policy", &format!("loops: [{loops}]\n"));
+    let commit = git(project, &["rev-parse", "HEAD"]);
+    let arguments =
+        ["verify", &commit, "--unsigned", "--attestations", "report", "--policy", "a.yaml.policy"];
+    project.run(&arguments).code(code);
+}
+
+#[test]
+fn a_loop_of_a_package_does_not_speak_for_the_one_of_the_repository() {
+    let project = repository();
+    project.write("sub/.loops/main.yaml", CHECK);
+    project.write("sub/good", "");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "a package"]);
+    verified_in_package(&project);
+    verify_commit(&project, "main", 1);
+    verify_commit(&project, "sub/.loops/main.yaml", 0);
+    project.run(&["run", "main", "--report-dir", "report"]).code(0);
+    verify_commit(&project, "main", 0);
+}
+
+#[test]
+fn a_loop_that_git_ignores_says_nothing_of_a_commit() {
+    let project = repository();
+    project.write(".git/info/exclude", "sub/.loops/\n");
+    project.write("sub/.loops/main.yaml", CHECK);
+    project.write("sub/good", "");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "a package"]);
+    verified_in_package(&project);
+    verify_commit(&project, "sub/.loops/main.yaml", 1);
+    let details = json(&project, "report/verdict-details.intoto.json");
+    assert_eq!(
+        (&details["predicate"]["commit"], &details["predicate"]["tree"]),
+        (&Value::Null, &Value::Null)
+    );
 }
 
 #[test]
