@@ -75,6 +75,7 @@ pub fn told(event: LoopStart) -> Start {
         budget: Budget::default(),
         on_handoff: None,
         people: People::Here,
+        job: None,
         approvals: Vec::new(),
         merged_head: None,
         shares_tree: false,

@@ -99,6 +99,7 @@ impl Engine<'_> {
             code: digest.to_string()[..8].to_owned(),
             approvers: approval.approvers.clone(),
             until: at.after(approval.stays_open.unwrap_or(STAYS_OPEN)),
+            asked_in: self.start.job.clone(),
         })
     }
 }

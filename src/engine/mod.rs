@@ -100,6 +100,8 @@ pub struct Start {
     pub on_handoff: Option<OnHandoff>,
     /// Whom it may ask.
     pub people: People,
+    /// The machine and the directory of the CI job that it runs in; none where it runs in no job.
+    pub job: Option<String>,
     /// How the job that it begins in, or goes on in, was approved.
     pub approvals: Vec<GivenAnswer>,
     /// The head of the pull request whose merge is checked out, if one is.
@@ -128,6 +130,7 @@ impl Start {
             budget: Budget::default(),
             on_handoff: None,
             people: People::Here,
+            job: None,
             approvals: Vec::new(),
             captured: IndexMap::new(),
             shares_tree: false,

@@ -90,6 +90,9 @@ pub struct Awaiting {
     pub approvers: Option<Approvers>,
     /// When it is not open any more.
     pub until: Timestamp,
+    /// The machine and the directory in which a job of a CI system asked it; none where no job did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub asked_in: Option<String>,
 }
 
 impl Awaiting {

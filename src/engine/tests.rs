@@ -92,6 +92,7 @@ fn start(strict: bool) -> Start {
         budget: Budget::default(),
         on_handoff: None,
         people: People::Here,
+        job: None,
         approvals: Vec::new(),
         merged_head: None,
         captured: IndexMap::new(),

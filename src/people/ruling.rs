@@ -367,6 +367,7 @@ mod tests {
             code: digest.to_string()[..8].to_owned(),
             approvers: None,
             until: Timestamp::from_millis(ASKED + 1_000_000),
+            asked_in: None,
         }
     }
 

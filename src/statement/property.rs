@@ -411,6 +411,7 @@ mod tests {
             code: "12345678".into(),
             approvers: None,
             until: Timestamp::from_millis(0),
+            asked_in: None,
         };
         journal.push(Event::Handoff(Handoff {
             state: state("ask"),

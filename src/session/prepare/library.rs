@@ -320,6 +320,7 @@ impl Library {
                 budget: request.budget,
                 on_handoff: around.on_handoff,
                 people: around.people.clone(),
+                job: around.job.clone(),
                 approvals: Vec::new(),
                 merged_head: around.merged_head.clone(),
                 captured,

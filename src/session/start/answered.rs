@@ -3,18 +3,47 @@
 use crate::base::object::ObjectId;
 use crate::base::text::one_line;
 use crate::base::time::Timestamp;
+use crate::ci::is_ci;
+use crate::context::Session;
+use crate::context::audience::Audience;
+use crate::context::environment::PARENT;
 use crate::context::error::Error;
 use crate::context::options::AnswerOptions;
 use crate::engine::question::{AnswerKind, AnswerWay, Awaiting, GivenAnswer, OpenQuestion};
 use crate::forge::github::workflow_event::short;
+use crate::journal::files::RunFiles;
 use crate::machine::Approvers;
+use crate::session::prepare::claim::place;
+
+/// The command line that an answer comes from.
+pub(crate) struct CommandLine {
+    /// Whether a CI system or an action of a run wrote it, as far as its environment says.
+    is_of_a_job: bool,
+    /// The machine, and the directory with the run.
+    place: String,
+}
+
+impl CommandLine {
+    /// Describes the one of this process.
+    pub(crate) fn of(audience: &Audience, files: &RunFiles, session: &Session<'_>) -> Self {
+        let is_of_a_job =
+            audience.is_ci() || is_ci(&session.env.lookup()) || session.env.get(PARENT).is_some();
+        Self { is_of_a_job, place: place(files.loops()) }
+    }
+
+    /// Tells whether it is that of somebody at a machine, who answers there. In a job it is made of inputs, which do not say who gave
+    /// them. Where a job asked, what runs in it can leave out of the environment that it does.
+    fn is_of_its_user(&self, awaiting: &Awaiting) -> bool {
+        !self.is_of_a_job && awaiting.asked_in.as_ref() != Some(&self.place)
+    }
+}
 
 /// Makes answers of what people said, or says why they answer nothing.
 pub(crate) fn given(
     question: Option<&OpenQuestion>,
     options: &[AnswerOptions],
     now: Timestamp,
-    in_ci: bool,
+    here: &CommandLine,
 ) -> Result<Vec<GivenAnswer>, Error> {
     if options.is_empty() {
         return Ok(Vec::new());
@@ -23,14 +52,14 @@ pub(crate) fn given(
         let help = "`ll-loop list --awaiting` lists the runs that do";
         return Err(Error::refused("the run does not wait for an answer").with_hint(help));
     };
-    options.iter().map(|option| answer(option, awaiting, now, in_ci)).collect()
+    options.iter().map(|option| answer(option, awaiting, now, here)).collect()
 }
 
 fn answer(
     option: &AnswerOptions,
     awaiting: &Awaiting,
     now: Timestamp,
-    in_ci: bool,
+    here: &CommandLine,
 ) -> Result<GivenAnswer, Error> {
     let AnswerOptions { who, id, comment, verdict, text, code, by } = option.clone();
     if let Some(code) = code.filter(|code| *code != awaiting.code) {
@@ -47,8 +76,7 @@ fn answer(
     }
     let is_checked = match by {
         AnswerWay::Comment => true,
-        // At a machine, its user answers. In CI, the command line is made of inputs, which do not say who gave them.
-        AnswerWay::CommandLine => !in_ci,
+        AnswerWay::CommandLine => here.is_of_its_user(awaiting),
         // Whoever approved a job was not asked the question of the run.
         AnswerWay::Environment => false,
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::job_approvals;
 use crate::base::time::Timestamp;
+use crate::ci::is_ci;
 use crate::ci::strangers::why_nobody_is_asked;
 use crate::context::Session;
 use crate::context::audience::Audience;
@@ -18,7 +19,7 @@ use crate::journal::fault;
 use crate::journal::files::RunFiles;
 use crate::journal::writer::Journal;
 use crate::session::end::finish;
-use crate::session::prepare::claim::cannot_save;
+use crate::session::prepare::claim::{cannot_save, place};
 use crate::session::prepare::consent::Decided;
 
 /// Makes the files of a new run, and removes them again if one of them fails.
@@ -67,6 +68,7 @@ pub(super) fn assemble(
         budget: decided.budget,
         on_handoff: decided.on_handoff,
         people: people(&options.audience, session),
+        job: is_ci(&session.env.lookup()).then(|| place(files.loops())),
         approvals: job_approvals::read(options, session),
         ..Start::of(event, at, files.instance())
     }

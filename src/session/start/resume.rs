@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::answered::CommandLine;
 use super::changes_on_resume::changes;
 use super::comment_answers::AnsweredRun;
 use super::day_spending::ResumedSpending;
@@ -378,7 +379,8 @@ impl<'s> UnclaimedRun<'s> {
             let read = comment_answers::read(&comments, of, self.session)?;
             self.options.answers.extend(read);
         }
-        let answers = answered::given(level.past.run().question(), &self.options.answers, now, in_ci)?;
+        let here = CommandLine::of(&self.options.run.audience, files, self.session);
+        let answers = answered::given(level.past.run().question(), &self.options.answers, now, &here)?;
         let asked = with_overrides(&self.options.run.llm, &event.overrides);
         let host = consent::host_of(&asked, in_ci, self.session)?;
         key_holder::withhold(

@@ -226,6 +226,17 @@ fn who_may_answer_is_not_checked_on_a_command_line_in_ci() {
 }
 
 #[test]
+fn what_runs_in_the_job_that_asked_cannot_hide_that_it_does() {
+    let project = project(&ASKS.replace("states:", "approvers: {users: [ada]}\nstates:"));
+    let mut in_job = project.command(&[&["run", "main"], CI].concat());
+    Ran::of(&in_job.env("CI", "true").output().unwrap()).code(75);
+    for arguments in [&["answer", "main", "approve"][..], &["answer", "main", "approve", "--no-ci"]] {
+        drop(project.run(arguments).code(2).says("names who may answer"));
+    }
+    assert_eq!(of(&project, "loop_resume"), Vec::<Value>::new());
+}
+
+#[test]
 fn a_question_of_an_inner_loop_is_that_of_the_run() {
     let outer = "\
 name: main
