@@ -19,6 +19,7 @@ pub mod key;
 pub mod loop_findings;
 pub mod no_key;
 pub mod origin;
+pub mod planted;
 pub mod quarantine;
 pub mod quarantine_file;
 pub mod record;

@@ -282,18 +282,34 @@ impl ReuseStore {
     /// The store cannot be read, or a record cannot be removed.
     pub fn prune(&self, goes: impl Fn(&Result<ReuseRecord, NotTaken>) -> bool) -> Result<usize, StoreError> {
         let tracked = self.tracked()?;
+        self.remove_untracked(&tracked, |place| goes(&Self::taken(place, &tracked)))
+    }
+
+    /// Removes the records at the places that `goes` says. Returns how many.
+    pub(super) fn remove(&self, goes: impl Fn(&Path) -> bool) -> Result<usize, StoreError> {
+        self.remove_untracked(&self.tracked()?, goes)
+    }
+
+    fn remove_untracked(
+        &self,
+        tracked: &TrackedRecords,
+        goes: impl Fn(&Path) -> bool,
+    ) -> Result<usize, StoreError> {
         let mut count = 0;
-        for file in self.all()? {
+        for place in self.records()? {
             // A file that git tracks is the user's to remove.
-            if !is_verdicts(&file.place)
-                && !tracked.contains(&file.place)
-                && goes(&Self::taken(&file.place, &tracked))
-            {
-                fs_err::remove_file(&file.place)?;
+            if !tracked.contains(&place) && goes(&place) {
+                fs_err::remove_file(&place)?;
                 count += 1;
             }
         }
         Ok(count)
+    }
+
+    /// Returns the places of all records.
+    pub(super) fn records(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let files = self.all()?.into_iter().map(|file| file.place);
+        Ok(files.filter(|place| !is_verdicts(place)).collect())
     }
 
     /// Makes the folder of a loop. A link in its place leads elsewhere, and is left alone.

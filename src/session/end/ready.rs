@@ -15,6 +15,7 @@ use super::whereabouts::reader;
 use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
+use crate::base::text::plural;
 use crate::ci::job_page;
 use crate::context::audience::Audience;
 use crate::context::error::Error;
@@ -41,6 +42,7 @@ use crate::report::reading_place::Reader;
 use crate::report::{Sinks, advice};
 use crate::repository::branch::Branches;
 use crate::repository::worktree::Worktree;
+use crate::reuse::planted::RecordsBefore;
 use crate::run::area::Area;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::leftovers::Leftovers;
@@ -53,7 +55,7 @@ use crate::session::prepare::claim::{passed_on, surroundings};
 use crate::session::prepare::confinement::SandboxDecision;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::Prepared;
-use crate::session::prepare::reuse_decision::PendingReuse;
+use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
 use crate::spending::day_reservation::DayReservation;
 use crate::telemetry::live_export::{self, ExportedRun};
 
@@ -257,7 +259,10 @@ impl Launch<'_> {
         for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
             session.talk.warning(&warning);
         }
+        let records = RecordsBefore::of(session.reuse_store());
         let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
+        // Before the run keeps a record of its own.
+        remove_planted(records, session);
         // At once, before anything that takes long or may be killed: what is not settled counts in full for the day.
         if let Some(reserved) = reserved {
             reserved.settle(engine.run().usage().known_cost(), session);
@@ -291,6 +296,18 @@ impl Launch<'_> {
             root,
         };
         end.follow(&files, &name, publication, &mut told).await
+    }
+}
+
+/// Removes the records of results that came while actions worked, because one of them may have written these.
+fn remove_planted(records: RecordsBefore, session: &Session<'_>) {
+    match records.remove_others() {
+        Ok(0) => {}
+        Ok(count) => session.talk.note(&format!(
+            "removed {} from the store of reuse, written while actions of this run worked: it may be an action's own word",
+            plural(count as u64, "record")
+        )),
+        Err(why) => session.talk.warning(&unreachable(&why)),
     }
 }
 

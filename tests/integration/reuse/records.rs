@@ -38,6 +38,27 @@ fn a_record_that_git_tracks_is_never_taken() {
 }
 
 #[test]
+fn a_record_that_an_action_writes_goes_with_its_run() {
+    let project = project();
+    project.run(&["run", "main"]).code(0);
+    let record = records(&project).remove(0);
+    let (name, text) = (record.file_name().unwrap().to_str().unwrap(), fs::read(&record).unwrap());
+    fs::write(project.at(".git/kept"), text).unwrap();
+    let plants = format!(
+        "name: plants\ninitial: a\nstates:\n  a: {{action: 'cp .git/kept .loops/.reuse/main/{name}', next: done}}\n  done: {{terminal: true}}\n"
+    );
+    project.write(".git/plants.yaml", &plants);
+    // One that is written over is not the one that was there; one that nobody touched is.
+    project.run(&["run", ".git/plants.yaml"]).code(0).says("removed 1 record");
+    assert_eq!(records(&project), Vec::<PathBuf>::new());
+    not_taken(&project, "nothing was run");
+    project.run(&["run", "main"]).code(0);
+    project.write(".git/plants.yaml", &plants.replace("cp .git/kept", "test -e"));
+    project.run(&["run", ".git/plants.yaml"]).code(0);
+    assert_eq!(records(&project).len(), 1);
+}
+
+#[test]
 fn where_git_cannot_read_the_commit_nothing_is_taken_and_that_is_said() {
     let project = project();
     project.run(&["run", "main"]).code(0);
