@@ -81,7 +81,7 @@ pub struct Unreported {
 }
 
 /// Reports one run beside its log.
-pub trait Reporter: Debug {
+pub trait Reporter: Debug + Send {
     /// Reports how the run ended, and returns what could not be reported within this time.
     fn end(self: Box<Self>, report: FinalReport, limit: Duration) -> Unreported;
 }

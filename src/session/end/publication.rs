@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
 use super::bundler::{Bundler, Saver, file_name};
@@ -19,7 +20,7 @@ use crate::base::text::one_line;
 use crate::bundle::{names, statements};
 use crate::ci::Provider;
 use crate::ci::job::Job;
-use crate::ci::reported::{FinalReport, ReportOptions, ReportRequest, Reporter};
+use crate::ci::reported::{FinalReport, ReportOptions, ReportRequest, Reporter, Unreported};
 use crate::context::audience::Audience;
 use crate::context::environment::PARENT;
 use crate::context::options::{RunOptions, Storing};
@@ -33,6 +34,7 @@ use crate::forge::github::artifacts::PREFIX;
 use crate::journal::files::RunFiles;
 use crate::journal::reader::ReadError;
 use crate::journal::{fault, reader};
+use crate::process::signal::{Cancel, EndRequest};
 use crate::report::advice;
 use crate::report::annotations::{self, Annotation, AnnotationLevel, Checkout};
 use crate::report::detail::Detail;
@@ -143,6 +145,78 @@ pub(crate) struct Published {
     pub(crate) news: Option<NoticeFacts>,
 }
 
+/// The outcome of a run that is still to be told at its commit.
+struct Farewell {
+    reporter: Box<dyn Reporter>,
+    report: FinalReport,
+    provider: Provider,
+}
+
+impl Farewell {
+    /// Waits for the server, whatever happens meanwhile.
+    fn say_at_once(self, session: &Session<'_>) {
+        let limit = self.limit();
+        say_untold(self.reporter.end(self.report, limit), &self.provider, session);
+    }
+
+    /// Waits for the server no longer than somebody who wants the run to stop does.
+    async fn say_unless_stopped(self, cancel: &mut Cancel, session: &Session<'_>) {
+        let limit = self.limit();
+        let Self { reporter, report, provider } = self;
+        let (told, untold) = tokio::sync::oneshot::channel();
+        let wait = move || {
+            // Nobody listens any more where the run was asked to stop.
+            let _given_up = told.send(reporter.end(report, limit));
+        };
+        if let Err(error) = thread::Builder::new().name("farewell".to_owned()).spawn(wait) {
+            session.talk.warning(&format!("the outcome was not reported: {error}"));
+            return;
+        }
+        tokio::select! {
+            untold = untold => say_untold(untold.unwrap_or_default(), &provider, session),
+            () = given_up(cancel, limit) => session.talk.warning(&format!(
+                "{} may not know how the run ended: it was not waited for any longer",
+                provider.name()
+            )),
+        }
+    }
+
+    /// Returns how long the server is waited for.
+    fn limit(&self) -> Duration {
+        let digest = &self.report.digest;
+        let is_interrupted = digest.end().is_some_and(|end| end.signal.is_some())
+            || digest.unbegun().is_some_and(|unbegun| unbegun.hindrance == Hindrance::Interrupted);
+        if is_interrupted { SHORT_PATIENCE } else { PATIENCE }
+    }
+}
+
+/// Waits until a server that may be waited for so long need not be: when somebody asked to stop some time ago, or hurries.
+async fn given_up(cancel: &mut Cancel, limit: Duration) {
+    let mut known = cancel.request();
+    if known == EndRequest::None {
+        known = cancel.differs_from(known).await;
+        if let EndRequest::Now(_) = known {
+            return;
+        }
+    }
+    // Where the wait is short anyway, it is the wait itself that ends it.
+    let longest = if limit > SHORT_PATIENCE { SHORT_PATIENCE } else { limit.saturating_mul(2) };
+    let _hurried_or_over = tokio::time::timeout(longest, cancel.differs_from(known)).await;
+}
+
+/// Says what could not be reported. Missing permissions of the token are a notice and not a warning: on the pull request of a fork they
+/// are missing by design.
+fn say_untold(untold: Unreported, provider: &Provider, session: &Session<'_>) {
+    if let Some(message) = untold.notice {
+        let (level, title) = (AnnotationLevel::Notice, provider.name().to_owned());
+        let notice = Annotation { level, title, message, location: None };
+        session.talk.ci_line(&provider.dialect().annotation(&notice), provider);
+    }
+    for warning in &untold.warnings {
+        session.talk.warning(warning);
+    }
+}
+
 impl Publication {
     pub(crate) fn new(
         options: &RunOptions,
@@ -250,6 +324,29 @@ impl Publication {
     /// Tells how a run ended: writes every format, informs the CI system, and reports it at the commit. Says what could not
     /// be told.
     pub(crate) fn tell(self, ending: ReportedEnd<'_>, session: &Session<'_>) -> Published {
+        let (published, farewell) = self.tell_here(ending, session);
+        if let Some(farewell) = farewell {
+            farewell.say_at_once(session);
+        }
+        published
+    }
+
+    /// The same, but that requests to stop shorten the wait for the server.
+    pub(crate) async fn tell_unless_stopped(
+        self,
+        ending: ReportedEnd<'_>,
+        cancel: &mut Cancel,
+        session: &Session<'_>,
+    ) -> Published {
+        let (published, farewell) = self.tell_here(ending, session);
+        if let Some(farewell) = farewell {
+            farewell.say_unless_stopped(cancel, session).await;
+        }
+        published
+    }
+
+    /// Tells all but the commit, which waits for a server, and returns what to tell there.
+    fn tell_here(self, ending: ReportedEnd<'_>, session: &Session<'_>) -> (Published, Option<Farewell>) {
         let (files, unwritten) = match &ending {
             ReportedEnd::Journaled { files, unwritten } => ((*files).clone(), *unwritten),
             ReportedEnd::Killed { files } => ((*files).clone(), None),
@@ -258,21 +355,20 @@ impl Publication {
         };
         let mut warnings = Vec::new();
         let (digest, incomplete) = ending.digest();
-        let published = self.publish(digest, unwritten, &files, &mut warnings, session);
+        let told = self.publish(digest, unwritten, &files, &mut warnings, session);
         warnings.extend(incomplete.map(|error| format!("the reports are incomplete: {error}")));
         for warning in &warnings {
             session.talk.warning(warning);
         }
-        published
+        told
     }
 
     /// Tells how a run ended at the commit alone, and writes nothing.
     pub(crate) fn tell_commit(mut self, unbegun: Unbegun, session: &Session<'_>) {
         let Some(reporter) = self.reporter.take() else { return };
         let report = FinalReport { digest: Digest::of_unbegun(unbegun), annotations: Vec::new() };
-        for warning in self.end(reporter, report, session) {
-            session.talk.warning(&warning);
-        }
+        let farewell = Farewell { reporter, report, provider: self.provider };
+        farewell.say_at_once(session);
     }
 
     /// Writes and says it all. An event that could not be written comes beside the digest that has it.
@@ -283,7 +379,7 @@ impl Publication {
         files: &RunFiles,
         warnings: &mut Vec<String>,
         session: &Session<'_>,
-    ) -> Published {
+    ) -> (Published, Option<Farewell>) {
         let directory = self.directory(files);
         digest.places = self.places(&directory);
         digest.reader = self.reader.clone();
@@ -379,12 +475,13 @@ impl Publication {
         let reader = digest.reader.clone();
         let news = NoticeFacts::of(&digest);
         // Last, because it depends on the upload: a status must not promise that a hand-off can be taken that was not stored.
-        if let Some(reporter) = self.reporter.take() {
+        let farewell = self.reporter.take().map(|reporter| {
             let all = annotations::all(&digest, &tree);
-            warnings.extend(self.end(reporter, FinalReport { digest, annotations: all }, session));
-        }
+            let provider = self.provider.clone();
+            Farewell { reporter, report: FinalReport { digest, annotations: all }, provider }
+        });
         let uploaded = stored_by_us.map(|stored| stored.is_ok());
-        Published { uploaded, is_whole, more, reader, news }
+        (Published { uploaded, is_whole, more, reader, news }, farewell)
     }
 
     /// Returns the output by which a later step of the action knows that it has to upload the reports, and under which name.
@@ -429,21 +526,6 @@ impl Publication {
         (is_missed && can_go_on).then(|| {
             "the files of the run are not stored, because this step has no access to artifacts; another job can only go on with the run if a later step uploads the report directory".to_owned()
         })
-    }
-
-    /// Reports the outcome of the run at its commit. Missing permissions of the token are a notice and not a warning:
-    /// on the pull request of a fork they are missing by design.
-    fn end(&self, reporter: Box<dyn Reporter>, report: FinalReport, session: &Session<'_>) -> Vec<String> {
-        let digest = &report.digest;
-        let is_interrupted = digest.end().is_some_and(|end| end.signal.is_some())
-            || digest.unbegun().is_some_and(|unbegun| unbegun.hindrance == Hindrance::Interrupted);
-        let untold = reporter.end(report, if is_interrupted { SHORT_PATIENCE } else { PATIENCE });
-        if let Some(notice) = untold.notice {
-            let (level, title) = (AnnotationLevel::Notice, self.provider.name().to_owned());
-            let notice = Annotation { level, title, message: notice, location: None };
-            session.talk.ci_line(&self.provider.dialect().annotation(&notice), &self.provider);
-        }
-        untold.warnings
     }
 
     /// Returns the root of the repository, and the ways in which tools write it: with links followed, as the run knows

@@ -368,7 +368,12 @@ impl RunEnd<'_> {
         // Even after the journal failed: the reports show the run as far as it was written.
         let unwritten = lost.as_ref().and_then(|lost| lost.unwritten.as_ref());
         let ending = ReportedEnd::Journaled { files: &files, unwritten };
-        let published = publication.map(|publication| publication.tell(ending, session));
+        let published = match publication {
+            Some(publication) => {
+                Some(Box::pin(publication.tell_unless_stopped(ending, cancel, session)).await)
+            }
+            None => None,
+        };
         // Everybody who has to know how it ended does.
         drop(watchman);
         left_behind::forget(&files);

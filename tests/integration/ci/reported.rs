@@ -1,11 +1,14 @@
 //! What GitHub is told about a run: the real program, and a server in the place of GitHub's.
 
+use std::time::Duration;
+
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use wiremock::matchers::{method, path_regex};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::common::{CHECK_FIX, Project, git, wait_for};
+use crate::common::{CHECK_FIX, Project, Ran, git, signal, wait_for};
 
 /// A server that GitHub's requests go to, with a thread of its own.
 pub(crate) struct Github {
@@ -148,6 +151,18 @@ fn the_status_is_there_while_the_run_goes_on() {
     crate::common::signal(&child, rustix::process::Signal::INT);
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     assert_eq!(github.statuses()[1], "error: interrupted: SIGINT in `a`");
+}
+
+#[test]
+fn who_stops_a_run_that_waits_for_an_answer_at_its_end_is_heard() {
+    let github = Github::silent();
+    let later = || ResponseTemplate::new(200).set_body_json(json!([])).set_delay(Duration::from_mins(2));
+    github.mount(Mock::given(path_regex("/statuses|/status$")).respond_with(later()));
+    let (project, _) = committed(github.project(CHECK_FIX));
+    let child = project.start_until(&["run", "main", "--on-change", "report"], ".loops/.history/main");
+    signal(&child, Signal::INT);
+    let ran = Ran::of(&child.wait_with_output().unwrap()).code(0);
+    assert!(ran.all().contains("it was not waited for any longer"), "{}", ran.all());
 }
 
 #[test]
