@@ -284,6 +284,12 @@ impl Measurer<'_> {
             Some(own)
         };
         changed::digests(start, &look, &mut files);
+        if let Some(link) = changed::link_to_elsewhere(&files, &look) {
+            return Err(LookError::unfit(format!(
+                "`{}` is a link to what no tree of the repository holds",
+                one_line(link, 200)
+            )));
+        }
         self.attribute(&look.top, &mut files);
         let is_committed = look.entries.iter().all(|entry| !entry.tracked);
         let commits = self.commits(&look.top, &start.ids.commit, &look.ids.commit).await?;

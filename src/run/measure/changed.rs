@@ -10,6 +10,7 @@ use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::engine::changes::{ChangeKind, ChangedFile, EntryContent, FileMode, KnownStart, TreeEntry};
 use crate::git::raw_diff::Difference;
+use crate::judges::compare::is_by_name;
 
 const TOO_LARGE: &str = "it is too large";
 const A_REPOSITORY: &str = "it is a repository of its own";
@@ -31,6 +32,32 @@ pub(super) fn before(entry: &TreeEntry, top: &Path) -> ChangedFile {
         run: None,
         not_in_patch,
     }
+}
+
+/// Returns a link of the run that stands for a file or a folder of the tree, and leads to what no tree holds: out of the repository, or to
+/// what git ignores. Whatever happens there after a verdict, the tree stays the same. New links elsewhere, such as those of a virtual
+/// environment, stand for nothing that was looked at before; a judge is told from the one of the start, whatever it leads to.
+pub(super) fn link_to_elsewhere<'f>(files: &'f [ChangedFile], look: &Look) -> Option<&'f str> {
+    let stands_for_something = |file: &ChangedFile| {
+        let below = format!("{}/", file.path);
+        file.tracked
+            || files.iter().any(|other| other.kind == ChangeKind::Deleted && other.path.starts_with(&below))
+    };
+    let is_elsewhere = |file: &&ChangedFile| {
+        let place = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(&file.path)));
+        place.is_symlink()
+            && !is_by_name(&file.path)
+            && stands_for_something(file)
+            && !leads_into(&place, look)
+    };
+    files.iter().find(is_elsewhere).map(|file| file.path.as_str())
+}
+
+/// Tells whether a link leads to a file of the tree, or to a folder with some.
+fn leads_into(link: &Path, look: &Look) -> bool {
+    let Ok(target) = link.canonicalize() else { return false };
+    let Ok(inside) = target.strip_prefix(&look.top) else { return false };
+    look.holds(&gitpath::to_text(inside.as_os_str().as_bytes()))
 }
 
 fn size(top: &Path, path: &str) -> Option<u64> {

@@ -106,6 +106,14 @@ impl Look {
         let others = self.entries.iter().map(|entry| &entry.path).filter(|path| paths.contains(*path));
         tracked.chain(others).cloned().collect()
     }
+
+    /// Tells whether a file, or something in a folder, is in the tree.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        let below = format!("{path}/");
+        let is_it = |held: &str| path.is_empty() || held == path || held.starts_with(&below);
+        tracked_files::read(&self.tracked).any(|file| is_it(&gitpath::to_text(file.path)))
+            || self.entries.iter().any(|entry| is_it(&entry.path))
+    }
 }
 
 /// Tracked files that git was told not to look at.
