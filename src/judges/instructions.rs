@@ -786,6 +786,8 @@ impl Follow<'_> {
             for folder in ["", directory] {
                 self.add(joined(folder, ".gitattributes"), InstructionPart::Shadow);
             }
+            // What a checkout says of files for itself comes before that.
+            self.add(".git/info/attributes".to_owned(), InstructionPart::Shadow);
         }
     }
 
@@ -2118,7 +2120,7 @@ mod tests {
             ("printf '%s\\n' other.sh | xargs -I{} sh {}", "other.sh"),
             ("bash -e <<'X'\nsh other.sh\nX\ncat <<Y\nsh x.sh\nY\n", "other.sh"),
             ("diff conf/expected.out out; cmp out src/a.py", "conf/expected.out/"),
-            ("git diff --check", ".gitattributes?"),
+            ("git diff --check", ".gitattributes? .git/info/attributes?"),
             ("./all check.sh src/a.py", "all check.sh lib.sh. tools/look.py conf/pytest.ini"),
             ("$X/check.sh; /usr/bin/check; ~/check.sh", ""),
         ] {

@@ -27,8 +27,11 @@ use crate::judges::tree::{At, FileAt};
 /// The longest file whose content is kept. A longer one is known by what changes with its content.
 const LONGEST: u64 = read::MIB;
 
+/// Where a checkout has what it tells git of files.
+pub(super) const INFO: &str = ".git/info/";
+
 /// The list of a checkout's own of what git leaves out.
-pub(super) const EXCLUDE: &str = ".git/info/exclude";
+const EXCLUDE: &str = ".git/info/exclude";
 
 /// How deep folders are looked into that git does not track at all, and how many entries of them in all.
 const DEEPEST: usize = 3;
@@ -251,11 +254,11 @@ pub(super) fn outside(path: &str) -> At {
 
 /// Returns where a path from the top of the tree leads.
 pub(super) fn place(top: &Path, path: &str) -> PathBuf {
-    // A further working tree has no such directory: its list is that of the repository.
-    if path == EXCLUDE
+    // A further working tree has no such directory: what is told there is that of the repository.
+    if let Some(name) = path.strip_prefix(INFO)
         && let Some(git) = gitdir::around(top)
     {
-        return git.shared.join("info/exclude");
+        return git.shared.join("info").join(name);
     }
     top.join(OsStr::from_bytes(&gitpath::to_bytes(path)))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::ignored::{self, EXCLUDE};
+use super::ignored::{self, INFO};
 use super::installed_programs::is_known_to_a_package;
 use super::judging::{self, JudgingPlace, SearchVariables};
 use crate::base::explanation::Explanation;
@@ -50,7 +50,7 @@ impl IgnoredJudges {
             self.known.iter().map(|file| (file.path.as_str(), file)).collect();
         let changed = ignored::changed(&self.known, &named(git, &self.top)?, &self.top);
         // In a worktree the list belongs to the repository, and so to other checkouts as well.
-        let is_there = |path: &String| path != EXCLUDE || self.top.join(".git").is_dir();
+        let is_there = |path: &String| !path.starts_with(INFO) || self.top.join(".git").is_dir();
         let placed = changed.into_iter().filter(is_there).map(|path| {
             let found = known.get(path.as_str()).and_then(|file| file.found.as_ref());
             let content = match ignored::at_start(found, self.store.path()) {
