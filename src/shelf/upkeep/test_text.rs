@@ -6,9 +6,16 @@ use std::fmt::Write as _;
 use super::chosen_commands::{Check, Plan};
 use super::trial::{Trials, Tried};
 use super::yaml_style::quoted;
+use crate::tools::could_not_run_text;
 
 /// What a state comes to: its name and its exit code.
 type ReachedEnd = (String, u8);
+
+/// Returns an exit code by which a command says no: of make every failure is 2, and of some tools that means that they did not run.
+fn code_of_no(command: &str) -> u8 {
+    let says_no = |code: &u8| could_not_run_text(command, i32::from(*code), "").is_none();
+    [2, 1].into_iter().chain(3..=120).find(says_no).unwrap_or(1)
+}
 
 /// Writes the test file of a loop that was planned.
 pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) -> String {
@@ -42,21 +49,22 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
         let of =
             |own: &[ReachedEnd], rest: &[ReachedEnd]| [before.clone(), own.to_vec(), rest.to_vec()].concat();
         let name = &check.name;
-        // Of many tools 1 is a finding, and of make every failure is 2: both are a `no`.
-        let (first, again) = ((name.clone(), 2), format!("{name}_again"));
+        let no = code_of_no(&check.finding.command);
+        let (first, again) = ((name.clone(), no), format!("{name}_again"));
         let fix = check.fix.as_ref().map(|_| format!("fix_{name}"));
         match (fix, check.mends_itself()) {
             (None, false) => case(&format!("{name} fails"), &of(&[first], &[]), "failed"),
             (None, true) => {
                 let mended = of(&[first.clone(), (again.clone(), 0)], &after);
                 case(&format!("{name} mends what it finds"), &mended, "done");
-                case(&format!("{name} fails twice"), &of(&[first, (again, 1)], &[]), "failed");
+                case(&format!("{name} fails twice"), &of(&[first, (again, no)], &[]), "failed");
             }
             (Some(fix), _) => {
                 let mended = |code: u8| of(&[first.clone(), (fix.clone(), code), (again.clone(), 0)], &after);
                 case(&format!("{fix} mends what {name} finds"), &mended(0), "done");
-                case(&format!("{fix} may complain, and {name} judges"), &mended(1), "done");
-                let left = of(&[first.clone(), (fix.clone(), 0), (again.clone(), 1)], &[]);
+                let complains = check.fix.as_ref().map_or(1, |fix| code_of_no(&fix.command));
+                case(&format!("{fix} may complain, and {name} judges"), &mended(complains), "done");
+                let left = of(&[first.clone(), (fix.clone(), 0), (again.clone(), no)], &[]);
                 case(&format!("{fix} does not mend what {name} finds"), &left, "failed");
             }
         }
