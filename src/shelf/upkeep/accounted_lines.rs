@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::ci::{CALL_OF_ACTION, words};
+use super::cmake_targets::{builds_same, names_target};
 use super::found_repository::{Evidence, Finding, Repository};
 use super::hooks::OF_OTHERS;
 use super::lined_yaml;
@@ -21,6 +22,9 @@ pub(super) fn accounted(
     checks: &[&Finding],
 ) -> Vec<UnusedCommand> {
     let mut known = BTreeSet::new();
+    let mut all = all;
+    // Of one command in several places, the place counts that says most of it here.
+    all.sort_by_key(|one| is_of_others(one.why));
     let mut kept: Vec<UnusedCommand> = all
         .into_iter()
         .filter(|one| !is_none(repository, one) && !is_done(repository, one, checks))
@@ -28,6 +32,20 @@ pub(super) fn accounted(
         .collect();
     kept.sort_by(|one, other| place(&one.evidence).cmp(&place(&other.evidence)));
     kept
+}
+
+/// Tells whether a reason is about the place where a command stands alone: on another machine, or where nobody looks.
+fn is_of_others(why: Reason) -> bool {
+    matches!(
+        why,
+        Reason::NeedsMacos
+            | Reason::NeedsWindows
+            | Reason::MayFail
+            | Reason::OfPublishing
+            | Reason::OfScanners
+            | Reason::OtherShell
+            | Reason::InStatement
+    )
 }
 
 fn place(evidence: &Evidence) -> (&str, usize) {
@@ -96,9 +114,12 @@ fn is_done(repository: &Repository, one: &UnusedCommand, checks: &[&Finding]) ->
         };
         let is_same = check.directory == one.directory && plain(&of_check) == plain(&line);
         // It configures and builds by itself what it tests.
-        let is_of_ctest =
-            check.command.contains("ctest") && matches!(first_word(&one.command), "cmake" | "ctest");
-        is_same_line || is_same || is_of_ctest || does(repository, check, &finding)
+        let is_of_cmake =
+            check.command.contains("cmake --build") && matches!(first_word(&one.command), "cmake" | "ctest");
+        let is_of_target =
+            builds_same(&check.command, &one.command) && check.evidence.file == one.evidence.file;
+        let is_configured = is_of_cmake && !names_target(&one.command);
+        is_same_line || is_same || is_of_target || is_configured || does(repository, check, &finding)
     };
     checks.iter().any(|check| stands_for(check))
 }

@@ -75,6 +75,9 @@ pub(super) fn alters_checkout(command: &str) -> bool {
         | ["go", "mod", "edit", ..]
         | ["composer", "require" | "remove", ..]
         | ["dotnet", "add", ..] => true,
+        ["uv", "sync" | "lock", rest @ ..] => {
+            rest.iter().any(|word| matches!(*word, "-U" | "--upgrade") || word.starts_with("--resolution"))
+        }
         ["cargo", "install", rest @ ..] => rest.iter().any(|word| word.starts_with("--path")),
         ["yarn" | "pnpm" | "bun", "add" | "up" | "upgrade" | "remove" | "update", ..] => !is_elsewhere,
         ["npm", "install" | "i" | "uninstall" | "update", rest @ ..] => {
@@ -134,6 +137,7 @@ mod tests {
             "cargo install --locked --path .",
             "yarn workspace @a/b add $(pwd)/package.tgz",
             "npm install react@18",
+            "uv sync --upgrade --resolution lowest-direct",
             "go get example.com/x@latest",
             "git checkout main -- src",
         ] {
@@ -144,6 +148,7 @@ mod tests {
             "cargo install cargo-nextest --locked",
             "cargo test",
             "npm install",
+            "uv sync --frozen",
             "npm install --no-save x",
             "npm install -g npm@11",
             "npm ci",

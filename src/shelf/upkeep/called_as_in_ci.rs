@@ -1,6 +1,6 @@
 //! How the workflows call what a loop checks: with which variables and which toolchain, and on a terminal.
 
-use super::ci::{Caveat, CiCommand, CiContents, MACHINES, script_of, words};
+use super::ci::{Caveat, CiCommand, CiContents, MACHINES, is_commit, script_of, words};
 use super::found_repository::{Finding, Repository};
 use super::rust_toolchain;
 use super::task_texts::scripts_of_task;
@@ -86,7 +86,28 @@ pub(super) fn is_of_checks(contents: &CiContents, one: &(String, String)) -> boo
     let name = one.0.as_str();
     let is_steering = TOOLS.ecosystems.iter().any(|known| known.env.iter().any(|other| other == name));
     let is_own = contents.put_in.contains(name) || one.1.is_empty();
-    !(is_own || MACHINES.contains(&name) || is_steering || name == "NODE_ENV" || name.contains("COLOR"))
+    let is_of_machine = matches!(name, "HOME" | "PATH" | "USER" | "SHELL" | "TMPDIR" | "ImageOS")
+        || ["RUNNER", "GITHUB"].iter().any(|begin| name.split('_').next() == Some(begin));
+    // The version of a tool that is installed, or of another action, is for that.
+    let is_action = is_call_of_action(&one.1);
+    !(is_own
+        || is_of_machine
+        || is_action
+        || MACHINES.contains(&name)
+        || is_steering
+        || name == "NODE_ENV"
+        || name.contains("COLOR"))
+}
+
+/// Tells whether a value names an action with its version, `actions/checkout@v6`.
+fn is_call_of_action(value: &str) -> bool {
+    let is_version = |version: &str| {
+        let number = version.strip_prefix('v').unwrap_or("");
+        number.starts_with(|c: char| c.is_ascii_digit()) || is_commit(version)
+    };
+    value.split_once('@').is_some_and(|(name, version)| {
+        name.contains('/') && !name.contains([' ', ':']) && is_version(version)
+    })
 }
 
 /// Returns the variables by which the tools behind a task come to another verdict, and the toolchain of Rust, as they stand before a

@@ -28,6 +28,13 @@ impl Checkouts {
         found
     }
 
+    /// Notes that the sources of the repository are unpacked into a directory.
+    pub(super) fn unpack(&mut self, directory: String) {
+        if self.own.is_empty() {
+            self.own.push(directory);
+        }
+    }
+
     /// Returns a directory of the job as it is called in the repository; nothing for one that is not of it.
     pub(super) fn inside(&self, directory: &str) -> Option<String> {
         let rest = |place: &String| match (place.as_str(), directory.strip_prefix(place.as_str())) {

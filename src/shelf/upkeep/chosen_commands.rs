@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::accounted_lines::{accounted, of_other_systems};
+use super::block_checks::block_checks;
 use super::called_as_in_ci::{as_in_ci, only_with_services, own_variables};
-use super::ci::{CiChecks, CiContents, unused_finding, words};
+use super::ci::{CiChecks, CiContents, ComposedCheck, unused_finding, words};
+use super::cmake_targets::target_checks;
+use super::drift_checks::drift_checks;
 use super::found_repository::{Finding, Repository};
 use super::hooks;
-use super::script_lines::without_assignments;
+use super::script_lines::{asks_git, without_assignments};
 use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
 use super::trial::{Trials, Tried};
 use super::unused::{Reason, UnusedCommand, UnusedPackage};
@@ -63,7 +66,16 @@ fn found(
     contents: &CiContents,
     of_toolchains: Vec<Finding>,
 ) -> (Vec<Vec<Finding>>, Vec<UnusedCommand>) {
-    let CiChecks { found, mut unused } = ci::run(repository, contents);
+    let mut composed = drift_checks(repository, contents);
+    composed.extend(target_checks(contents));
+    // A line is of one of them alone.
+    let of_blocks = block_checks(repository, contents);
+    let is_free = |one: &ComposedCheck| {
+        !one.lines.iter().any(|at| composed.iter().any(|known| known.lines.contains(at)))
+    };
+    let of_blocks: Vec<ComposedCheck> = of_blocks.into_iter().filter(is_free).collect();
+    composed.extend(of_blocks);
+    let CiChecks { found, mut unused } = ci::run(repository, contents, &composed);
     let mut of_ci = Vec::new();
     let mut own = tasks::own(repository, &contents.commands);
     let is_partial = |one: &Finding| !one.is_fix && needs_base(repository, one);
@@ -232,7 +244,7 @@ fn unproved(
     all
 }
 
-/// Tells whether each line of the CI that calls a task does so within an image, which has what the task needs.
+/// Tells whether each line of the CI that calls a task does so within an image, or in a container, which has what the task needs.
 fn only_in_image(contents: &CiContents, task: &Finding) -> bool {
     let of_lines = contents.commands.iter().map(|line| line.command.as_str());
     let lines = of_lines.chain(contents.unused.iter().map(|line| line.command.as_str()));
@@ -244,7 +256,7 @@ fn only_in_image(contents: &CiContents, task: &Finding) -> bool {
             ["docker" | "podman", "run" | "exec" | "compose", ..] | ["docker-compose", "run" | "exec", ..]
         )
     };
-    calls.peek().is_some() && calls.all(starts_image)
+    calls.peek().is_some() && calls.all(starts_image) || contents.is_only_contained(task)
 }
 
 /// Returns what says where a check stands in its loop: by its purpose, and behind the builds where it needs one.
@@ -329,8 +341,14 @@ fn is_variant(one: &Finding, other: &Finding) -> bool {
         name.is_some_and(|(name, _)| !matches!(name, "test" | "it.test" | "groups" | "excludedGroups"))
     };
     let called = |finding: &Finding| {
-        let found = recognise_line(&finding.command).filter(|found| found.tool.ecosystem == "java")?;
-        let plain = words(&finding.command).into_iter().filter(|word| !is_property(word));
+        let found = recognise_line(&finding.command)?;
+        let is_make = found.tool.name == "make";
+        // Of make, each setting is one: `make CFLAGS=-O3`.
+        let is_setting = |word: &&str| is_make && word.contains('=') && !word.starts_with('-');
+        let is_meant = found.tool.ecosystem == "java" || is_make;
+        let plain =
+            words(&finding.command).into_iter().filter(|word| !is_property(word) && !is_setting(word));
+        is_meant.then_some(())?;
         Some((found.tool.name.clone(), plain.map(str::to_owned).collect::<BTreeSet<String>>()))
     };
     let is_same_place = one.directory == other.directory && one.is_fix == other.is_fix;
@@ -349,8 +367,18 @@ fn is_passed_over(
     if only_with_services(in_ci, task) || task.evidence.task.is_some() && only_in_image(contents, task) {
         return true;
     }
-    let is_same = |other: &Finding| is(other, task.purpose.unwrap_or(Purpose::Build), false);
-    let Some(of_ci) = found.get(OF_CI).filter(|of_ci| of_ci.iter().any(is_same)) else { return false };
+    // Who has linters look, and calls no task that looks at the format, may leave that to everybody.
+    let is_same = |other: &Finding| {
+        is(other, task.purpose.unwrap_or(Purpose::Build), false)
+            || task.purpose == Some(Purpose::Format)
+                && task.evidence.task.is_some()
+                && is(other, Purpose::Lint, false)
+    };
+    // The tests that lie in a build are tests, whatever else only their job knows of them.
+    let is_tested = task.purpose == Some(Purpose::Test) && contents.tests_by_cmake();
+    let Some(of_ci) = found.get(OF_CI).filter(|of_ci| is_tested || of_ci.iter().any(is_same)) else {
+        return false;
+    };
     if hooks::are_only_there(repository, task) {
         return true;
     }
@@ -359,7 +387,8 @@ fn is_passed_over(
     let is_bare =
         |words: &[&str]| matches!(words, ["make" | "just" | "task"]) && words.first() == of_task.first();
     let is_call = |words: &[&str]| *words == of_task || is_bare(words);
-    let is_called = in_ci.iter().any(|line| is_call(&words(&line.command)));
+    let is_called =
+        in_ci.iter().any(|line| line.directory == task.directory && is_call(&words(&line.command)));
     let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
     match (&task.evidence.task, runner) {
         (None, _) => false,
@@ -494,8 +523,9 @@ fn subcommand(command: &str) -> Option<String> {
 
 /// Returns the program that a command calls in the end, or the task that it runs.
 fn program(command: &str) -> String {
-    // Of several commands, the last is what the others are for.
-    let command = command.rsplit("&&").next().unwrap_or(command).trim();
+    // Of several commands, the last is what the others are for; what git is asked, they have done.
+    let mut commands = command.rsplit("&&").map(str::trim).filter(|one| !asks_git(one));
+    let command = commands.next().unwrap_or(command);
     let Some(words) = shlex::split(command) else { return String::new() };
     let found = recognise(&words);
     match (found, words.as_slice()) {

@@ -11,11 +11,12 @@ use super::lined_yaml;
 use super::matrix_leg::MatrixLeg;
 use super::named_environments;
 use super::node_packages::package_manager;
+use super::recipes::{first_recipe, recipes};
 use super::result_files::{without_options, without_result_files};
 use super::rust_toolchain::{self, RustToolchain, with_toolchain};
 use super::script_lines::{
-    StepShell, is_plain, is_plain_input, logical_lines, understood_commands, why_not_understood,
-    without_assignments, without_reporter,
+    StepShell, asks_git, is_plain, is_plain_input, logical_lines, understood_commands, why_not_understood,
+    with_questions, without_assignments, without_messages, without_reporter,
 };
 use super::terminal::{TerminalCall, is_terminal, without_terminal};
 use super::unused::{Reason, UnusedCommand};
@@ -27,6 +28,7 @@ use super::when_jobs_run::{
 };
 use crate::base::node::{Entry, Node};
 use crate::base::text::{after_last, first_word, up_to};
+use crate::judges::tree::extension;
 use crate::tools::{
     Manner, Purpose, Recognised, TOOLS, Tool, builds_documents, is_other, is_some_check, is_some_test,
     recognise, recognise_line, task_kind, with_places,
@@ -45,6 +47,8 @@ pub(super) enum Caveat {
     FetchesBuilt,
     /// The job has put a build before where other builds of the machine find it.
     HandsOn,
+    /// Only jobs of its matrix with another toolchain do it.
+    OtherInterpreter,
     /// An earlier command of its line is not known.
     BehindUnknown,
     /// It is a part of a line of which only this part is understood.
@@ -76,6 +80,7 @@ impl Caveat {
             Self::BesideOthers
             | Self::FetchesBuilt
             | Self::HandsOn
+            | Self::OtherInterpreter
             | Self::BehindUnknown
             | Self::PartOfBuild => true,
             Self::LacksService
@@ -101,6 +106,7 @@ impl Caveat {
             Self::BesideOthers
             | Self::FetchesBuilt
             | Self::HandsOn
+            | Self::OtherInterpreter
             | Self::BehindUnknown
             | Self::PartOfBuild
             | Self::LacksService
@@ -116,6 +122,7 @@ impl Caveat {
             Self::BesideOthers => Reason::BesideOthers,
             Self::FetchesBuilt => Reason::FetchesBuilt,
             Self::HandsOn => Reason::HandsOn,
+            Self::OtherInterpreter => Reason::OtherInterpreter,
             Self::BehindUnknown => Reason::BehindUnknown,
             Self::PartOfBuild => Reason::PartOfBuild,
             Self::LacksService => Reason::LacksService,
@@ -149,12 +156,16 @@ pub(super) struct CiCommand {
     is_of_other_version: bool,
     /// Whether its job checks the repository out behind it.
     pub(super) is_before_checkout: bool,
+    /// Whether its job runs in a container.
+    is_contained: bool,
     /// The toolchain of Rust that it is made with, should it call cargo.
     pub(super) toolchain: RustToolchain,
     /// The variables that the job has for it, the nearest first.
     pub(super) variables: Vec<(String, String)>,
     /// How many of them are of its step.
     pub(super) of_step: usize,
+    /// Where its step stands in its file.
+    pub(super) step: usize,
     pub(super) evidence: Evidence,
 }
 
@@ -164,6 +175,8 @@ pub(super) struct CiAction {
     pub(super) name: String,
     /// What stands behind its name: a tag, a branch or a commit.
     pub(super) version: String,
+    /// Its commit with the comment behind it, as a workflow of ours may have it; nothing where it has no commit, or had another name.
+    pub(super) pin: Option<String>,
     /// The job, named with its file.
     pub(super) job: String,
     pub(super) with: Vec<(String, String)>,
@@ -227,6 +240,14 @@ pub(super) struct CiChecks {
     pub(super) unused: Vec<UnusedCommand>,
 }
 
+/// A check that several lines of a job make together.
+#[derive(Clone, Debug)]
+pub(super) struct ComposedCheck {
+    pub(super) finding: Finding,
+    /// Which of all lines it is made of; those that are left are looked at by themselves.
+    pub(super) lines: Vec<usize>,
+}
+
 impl CiChecks {
     /// Takes out what is as asked, for a reason.
     fn leave_out(&mut self, why: Reason, is_meant: impl Fn(&Finding) -> bool) {
@@ -266,7 +287,8 @@ impl CiContents {
         };
         let mut here = self.commands.iter().filter(is_of_tool).peekable();
         let is_called = here.peek().is_some() || self.of_other_machines.iter().any(|line| is_of_tool(&line));
-        tool.is_some() && is_called && here.all(CiCommand::needs_others)
+        let is_mixed = self.is_mixed();
+        tool.is_some() && is_called && here.all(|line| line.needs_others() || is_mixed && line.is_contained)
     }
 
     /// Returns the line that calls the tests of `CMake`, in a step that needs others before it.
@@ -275,7 +297,51 @@ impl CiContents {
             let words = words(&line.command);
             matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
         };
-        self.commands.iter().find(is_call)
+        let by_make = |line: &&CiCommand| {
+            matches!(words(&line.command).as_slice(), ["make", "test", ..]) && self.is_made_by_cmake(line)
+        };
+        let all = || self.commands.iter();
+        all().find(is_call).or_else(|| all().find(by_make))
+    }
+
+    /// Tells whether an earlier line of the job calls `CMake` in the same directory, below the top, which has the Makefile from that.
+    fn is_made_by_cmake(&self, line: &CiCommand) -> bool {
+        let is_before = |other: &&CiCommand| other.evidence.line < line.evidence.line;
+        let is_cmake = |other: &CiCommand| words(&other.command).first() == Some(&"cmake");
+        let of_job = self.commands.iter().filter(|other| other.job == line.job).filter(is_before);
+        let mut here = of_job.filter(|other| other.directory == line.directory);
+        !line.directory.is_empty() && here.any(is_cmake)
+    }
+
+    /// Tells whether the tests of `CMake` are called in some line, also one that only its job knows all of.
+    pub(super) fn tests_by_cmake(&self) -> bool {
+        self.commands.iter().chain(&self.of_other_machines).any(|line| {
+            let words = words(&line.command);
+            matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
+                || matches!(words.as_slice(), ["make", "test", ..]) && self.is_made_by_cmake(line)
+        })
+    }
+
+    /// Tells whether some jobs make checks in a container and others without one: no job of ours is both.
+    pub(super) fn is_mixed(&self) -> bool {
+        let looks = |line: &&CiCommand| {
+            !line.needs_others()
+                && recognise_line(&line.command).is_some_and(|found| found.manner == Manner::Pure)
+        };
+        let mut checks = self.commands.iter().filter(looks);
+        let first = checks.next().map(|line| line.is_contained);
+        first.is_some() && checks.any(|line| Some(line.is_contained) != first)
+    }
+
+    /// Tells whether each line that makes a check stands in a job with a container, which has what the check needs, while other checks
+    /// are made without one.
+    pub(super) fn is_only_contained(&self, check: &Finding) -> bool {
+        let is_of_check = |line: &&CiCommand| {
+            line.evidence == check.evidence
+                || line.directory == check.directory && words(&line.command) == words(&check.command)
+        };
+        let mut lines = self.commands.iter().filter(is_of_check).peekable();
+        lines.peek().is_some() && lines.all(|line| line.is_contained) && self.is_mixed()
     }
 
     /// Notes the branches that a workflow names whose pushes start it. A pattern names none.
@@ -357,7 +423,7 @@ impl CiContents {
 }
 
 /// Returns what the workflows run, each check once: measured or not, it is the same.
-pub(super) fn run(repository: &Repository, contents: &CiContents) -> CiChecks {
+pub(super) fn run(repository: &Repository, contents: &CiContents, composed: &[ComposedCheck]) -> CiChecks {
     let mut all = CiChecks { found: Vec::new(), unused: contents.unused.clone() };
     for line in &contents.of_other_machines {
         let why =
@@ -369,14 +435,19 @@ pub(super) fn run(repository: &Repository, contents: &CiContents) -> CiChecks {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     // The jobs of which a check is known so far.
     let mut checked: BTreeSet<&str> = BTreeSet::new();
-    for line in &contents.commands {
+    for (at, line) in contents.commands.iter().enumerate() {
+        if let Some(one) = composed.iter().find(|one| one.lines.contains(&at)) {
+            // Its first line stands for all of them.
+            first.extend((one.lines.first() == Some(&at)).then(|| one.finding.clone()));
+            continue;
+        }
         let needs_more = line.needs_others() || line.has(Caveat::LacksService);
         let why = if needs_more {
             line.caveats.iter().next().map_or(Reason::Unknown, |caveat| caveat.reason())
         } else if contents.makes_place_of(line) {
             Reason::NamesBuilt
         } else {
-            match of_command(repository, line) {
+            match check_of(repository, line) {
                 Ok(finding) if line.is_second_choice() => {
                     second.push((line, finding));
                     continue;
@@ -388,11 +459,15 @@ pub(super) fn run(repository: &Repository, contents: &CiContents) -> CiChecks {
                     first.push(finding);
                     continue;
                 }
-                Err(why) if checked.contains(line.job.as_str()) && runs_by_itself(line, why) => {
-                    first.push(line.as_test());
-                    continue;
+                Err(why) => {
+                    let is_behind = checked.contains(line.job.as_str());
+                    let own = is_behind.then(|| behind_checks(repository, line, why)).flatten();
+                    if let Some(finding) = own {
+                        first.push(finding);
+                        continue;
+                    }
+                    if asks_git(&line.command) { Reason::AsksOfOthers } else { why }
                 }
-                Err(why) => why,
             }
         };
         all.unused.push(line.unused(why));
@@ -425,6 +500,8 @@ pub(super) fn run(repository: &Repository, contents: &CiContents) -> CiChecks {
     let has_own = |one: &Finding| known.iter().any(|other| !is_of_others(other) && is_same_tool(one, other));
     all.leave_out(Reason::OtherVersion, |one| is_of_others(one) && has_own(one));
     without_other_managers(repository, &mut all);
+    // A loop runs in one job: what other jobs make in a container has what it needs only there.
+    all.leave_out(Reason::OnlyInImage, |one| contents.is_only_contained(one));
     all
 }
 
@@ -595,7 +672,7 @@ fn starts_python(words: &[&str]) -> bool {
 }
 
 /// Returns what a command of a job is, if it is a check or mends; otherwise why it is neither.
-fn of_command(repository: &Repository, line: &CiCommand) -> Result<Finding, Reason> {
+pub(super) fn check_of(repository: &Repository, line: &CiCommand) -> Result<Finding, Reason> {
     if line.condition.as_deref().is_some_and(names_interpreter) {
         return Err(Reason::OtherInterpreter);
     }
@@ -651,6 +728,7 @@ fn of_tool(
         (Manner::Pure, _) => Ok((found.purpose.unwrap_or(Purpose::Test), false)),
         (Manner::Mends, _) => Ok((found.purpose.ok_or(Reason::Mends)?, true)),
         (Manner::Other, _) if is_build(words) => Ok((Purpose::Build, false)),
+        (Manner::Other, "make") if is_whole_make(repository, line, words) => Ok((Purpose::Build, false)),
         // Its default task, which a Rakefile makes the tests.
         (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
             Ok((Purpose::Test, false))
@@ -667,6 +745,14 @@ fn of_tool(
     }
 }
 
+/// Returns the check that a line is behind another one of its job, though by itself it is none for a reason.
+fn behind_checks(repository: &Repository, line: &CiCommand, why: Reason) -> Option<Finding> {
+    if why == Reason::Prepares {
+        return script_behind_checks(repository, line);
+    }
+    runs_by_itself(line, why).then(|| line.as_test())
+}
+
 /// Tells whether a line runs a program of the repository itself, `cargo run`, or a script of which no name says more: behind a check of
 /// the same job it is one as well.
 fn runs_by_itself(line: &CiCommand, why: Reason) -> bool {
@@ -681,12 +767,35 @@ fn runs_by_itself(line: &CiCommand, why: Reason) -> bool {
     is_run && !words.iter().any(publishes) && !line.is_second_choice() && line.condition.is_none()
 }
 
+/// Returns the check that a script is which builds, or looks at what tests have reached, by its name: behind the checks of its job.
+fn script_behind_checks(repository: &Repository, line: &CiCommand) -> Option<Finding> {
+    let path = script_of(repository, &line.directory, &line.command)?;
+    // Of other languages, such a script often makes what its own package needs.
+    let program = words(&line.command).first().map_or("", |word| after_last(word, &['/']));
+    if matches!(program, "node" | "bun" | "python" | "python3" | "php" | "ruby") {
+        return None;
+    }
+    let script = repository.text(&path)?.to_ascii_lowercase();
+    let stem = after_last(&path, &['/']).split('.').next().unwrap_or("").to_ascii_lowercase();
+    let words: Vec<&str> = stem.split(['-', '_']).collect();
+    let is_meant = |word: &&str| {
+        matches!(*word, "build" | "compile" | "coverage" | "docs" | "doc" | "package" | "all" | "ci")
+    };
+    let publishes = PUBLISHES.iter().any(|word| script.contains(word)) || script.contains("codecov");
+    let is_one =
+        words.iter().all(is_meant) && !publishes && line.stands_by_itself() && line.condition.is_none();
+    let purpose = if words.contains(&"coverage") { Purpose::Test } else { Purpose::Build };
+    is_one.then(|| Finding { purpose: Some(purpose), ..line.as_test() })
+}
+
 /// Tells whether a word is the path of a script in one of the usual folders for them, whose name does not say that it prepares something.
 fn is_own_script(path: &str) -> bool {
+    let is_of_top = path.starts_with("./") && extension(path) == Some("sh");
     let path = path.trim_start_matches("./");
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let stem = name.split('.').next().unwrap_or(name);
-    matches!(folder, "script" | "scripts" | "bin" | "ci") && !prepares(stem) && !is_other(stem)
+    let stem = name.trim_start_matches('.').trim_end_matches(".sh");
+    let is_there = matches!(folder, "script" | "scripts" | "bin" | "ci") || folder.is_empty() && is_of_top;
+    is_there && !prepares(stem) && !is_other(stem)
 }
 
 /// Tells whether a condition asks a matrix for an interpreter that is another program than the usual one, or is not released yet.
@@ -792,7 +901,7 @@ fn writes_nothing(repository: &Repository, line: &CiCommand, words: &[String]) -
 }
 
 /// Tells whether there is a Makefile before anything is configured.
-fn has_makefile(repository: &Repository, line: &CiCommand) -> bool {
+pub(super) fn has_makefile(repository: &Repository, line: &CiCommand) -> bool {
     let files = ["GNUmakefile", "makefile", "Makefile"];
     // These options name another folder or file, of which nothing is known here.
     line.command.contains(" -C")
@@ -810,6 +919,10 @@ fn is_build(words: &[String]) -> bool {
     {
         return true;
     }
+    // Of a workspace, all of it.
+    if matches!(names.as_slice(), ["npm" | "pnpm" | "yarn", "run", "build:all" | "build:packages"]) {
+        return true;
+    }
     matches!(
         names.as_slice(),
         ["npm" | "pnpm" | "yarn" | "bun" | "mise", "run", "build"]
@@ -818,6 +931,38 @@ fn is_build(words: &[String]) -> bool {
             | ["bundle", "exec", "rake", "compile"]
             | ["python" | "python3", "-m", "build"]
     )
+}
+
+/// Tells whether make is called without a task, `make V=1 -j4`, or for all, and builds then: what comes first in its Makefile says so.
+fn is_whole_make(repository: &Repository, line: &CiCommand, words: &[String]) -> bool {
+    let is_setting = |word: &String| {
+        let number = word.strip_prefix("-j");
+        word.contains('=') && !word.starts_with('-')
+            || number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+            || word == "all"
+    };
+    let program = words.iter().position(|word| word == "make");
+    let files = ["GNUmakefile", "makefile", "Makefile"];
+    let text = files.iter().find_map(|file| repository.text(&joined(&line.directory, file)));
+    let goal = text.and_then(first_recipe).unwrap_or_default();
+    // Where it only calls checks, these are known by themselves.
+    let all = text.map_or_else(Vec::new, recipes);
+    let needs = all.iter().find(|recipe| recipe.name == goal).map_or("", |recipe| recipe.needs);
+    let only_checks =
+        !needs.trim().is_empty() && needs.split_whitespace().all(|name| task_kind(name, "").is_some());
+    let is_whole = goal == "all" || goal == "default" || builds(&goal) || is_program_of(repository, &goal);
+    let builds_first = is_whole && !only_checks;
+    let is_bare = program.is_some_and(|at| words[at + 1..].iter().all(is_setting));
+    is_bare && builds_first && !is_other(&goal)
+}
+
+/// Tells whether a recipe is named after the repository's program, which it then makes.
+fn is_program_of(repository: &Repository, goal: &str) -> bool {
+    let is_source = |path: &str| {
+        let stem = after_last(path, &['/']).split_once('.').map_or("", |(stem, _)| stem);
+        !goal.is_empty() && stem == goal && [".c", ".cc", ".cpp"].iter().any(|end| path.ends_with(end))
+    };
+    repository.paths().any(is_source)
 }
 
 /// Returns what a script of the repository checks: by its name, by that of its task, `./tool lint`, by the directory of tests in
@@ -834,6 +979,14 @@ fn own_script(
     {
         return Ok((Purpose::Lint, false));
     }
+    // Neither what is set before it nor what only starts it says anything of it.
+    let is_set = |word: &&&str| word.split_once('=').is_some_and(|(name, _)| !name.contains(['/', '-']));
+    let set = plain.iter().take_while(is_set).count();
+    plain.drain(..set);
+    if let ["uv" | "poetry" | "pdm" | "hatch", "run", behind @ ..] = plain.as_slice() {
+        let own = behind.iter().position(|word| !word.starts_with('-')).unwrap_or(behind.len());
+        plain = behind[own..].to_vec();
+    }
     let names_toolchain = matches!(plain.as_slice(), ["cargo", word, ..] if word.starts_with('+'));
     plain.drain(if names_toolchain { 1..2 } else { 0..0 });
     if let ["cargo", "xtask", name, rest @ ..] = plain.as_slice() {
@@ -848,6 +1001,9 @@ fn own_script(
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     // A script that changes the repository itself is no check of that.
     let script = repository.text(joined(&line.directory, &path).as_str()).ok_or(Reason::Unknown)?;
+    if rest.iter().any(|word| matches!(*word, "--check" | "--verify" | "--check-only")) {
+        return Ok((Purpose::Lint, false));
+    }
     if alters_files(repository, script) {
         return Err(Reason::ScriptAlters);
     }
@@ -863,7 +1019,9 @@ fn own_script(
     }
     let job = after_last(&line.job, &[':']);
     let is_of_linters = task_kind(job, "").is_some_and(|kind| kind.purpose == Some(Purpose::Lint));
-    let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"));
+    let is_of_tests = directory.split('/').any(|part| matches!(part, "test" | "tests"))
+        || directory.is_empty()
+            && ["runtest", "run-test", "run_test"].iter().any(|begin| stem.starts_with(begin));
     match () {
         () if builds(stem) && tests_by_itself(script) => Ok((Purpose::Test, false)),
         // This comes first: `tests/setup.sh` lies among the tests, and tests nothing.
@@ -918,11 +1076,13 @@ fn tests_by_itself(script: &str) -> bool {
     };
     // A command may stand in a variable that is called later: `BUILD="./gradlew clean check"`.
     let commands = |line: &str| line.split([';', '|', '&', '"', '\'']).any(is_test);
-    let publishes = ["publish", "deploy", "upload", "docker push", "git push"];
     let lower = script.to_ascii_lowercase();
     let is_called = |line: &str| !line.trim_start().starts_with('#') && commands(line);
-    script.lines().any(is_called) && !publishes.iter().any(|word| lower.contains(word))
+    script.lines().any(is_called) && !PUBLISHES.iter().any(|word| lower.contains(word))
 }
+
+/// What a script says that publishes.
+const PUBLISHES: [&str; 5] = ["publish", "deploy", "upload", "docker push", "git push"];
 
 /// Tells whether a script makes ready for others or looks after what they did, by its name.
 fn prepares(stem: &str) -> bool {
@@ -1169,6 +1329,8 @@ struct JobPlace<'j> {
     variables: Vec<(String, String)>,
     /// How many of them are of the step.
     of_step: usize,
+    /// Where the step stands in its file.
+    step: usize,
     matrix: Matrix<'j>,
     /// The job of the matrix whose place a loop takes.
     leg: MatrixLeg,
@@ -1177,6 +1339,7 @@ struct JobPlace<'j> {
     /// As in [`CiCommand`].
     condition: Option<&'j str>,
     is_before_checkout: bool,
+    is_contained: bool,
     /// The value of the matrix that is a place of the repository, by how it is written.
     row: Option<(String, &'j str)>,
     checkouts: Checkouts,
@@ -1222,6 +1385,7 @@ impl Workflow<'_> {
                 variables,
                 has_task_each,
                 matrix,
+                is_contained: is_contained(&job.value, &leg),
                 leg,
                 checkouts: Checkouts::of(&job.value, joined),
                 ..JobPlace::default()
@@ -1239,6 +1403,10 @@ impl Workflow<'_> {
             }
             place.add(Caveat::AsksForLabel, asks_for_label(job.value.get("if")));
             place.add(Caveat::LacksService, lacks_services(&job.value, &place.id(self.path), contents));
+            let unpacked = unpacked_source(&job.value);
+            if let Some(directory) = &unpacked {
+                place.checkouts.unpack(joined("", directory));
+            }
             for step in steps {
                 place.is_before_checkout &= !checks_out(step);
                 // What is set up behind a check is for those behind it.
@@ -1253,7 +1421,7 @@ impl Workflow<'_> {
                 place.add(Caveat::AltersCheckout, is_altering(step) || self.writes_files(step, &place));
                 place.add(Caveat::Prepared, prepares_machine(step));
                 place.add(Caveat::BesideOthers, starts_another(step));
-                place.add(Caveat::FetchesBuilt, fetches_built(step));
+                place.add(Caveat::FetchesBuilt, fetches_built(step) && unpacked.is_none());
                 place.add(Caveat::HandsOn, hands_on_behind(step));
             }
         }
@@ -1396,6 +1564,7 @@ impl Workflow<'_> {
             shell: written_shell(Some(step)).or(place.shell),
             variables: own,
             of_step,
+            step: step.span.range.start,
             condition: place.leg.condition_of_others(condition).filter(|_| !place.has_task_each),
             matrix,
             ..place.clone()
@@ -1403,11 +1572,23 @@ impl Workflow<'_> {
         place.caveats.remove(&Caveat::AsksEarlier);
         place.add(Caveat::AsksEarlier, asks_earlier_steps(condition));
         place.add(Caveat::AsksForLabel, asks_for_label(condition));
+        let is_of_channels = place.condition.is_some_and(|condition| place.leg.is_of_channels(condition));
+        place.add(Caveat::OtherInterpreter, is_of_channels);
         // What an earlier step says, no other job can be told.
         place.add(Caveat::FedBySteps, is_fed_by_steps(step));
         place.add(Caveat::HasSecrets, has_secrets(step));
         let place = &place;
-        if let Some(script) = step.get("run") {
+        if let Some(script) = step
+            .get("run")
+            .filter(|_| StepShell::of(place.shell) == StepShell::Other && !is_terminal(place.shell))
+        {
+            // In another language, its lines are parts of one thing.
+            let first = lined_yaml::text(Some(script))
+                .and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
+            let named = lined_yaml::text(step.get("name")).filter(|name| is_plain(name));
+            let said = named.or(first).unwrap_or("").to_owned();
+            contents.unused.push(unused_line(&said, "", self.evidence(script, 0), Reason::OtherShell));
+        } else if let Some(script) = step.get("run") {
             for place in place.of_each_place(self.repository, lined_yaml::text(Some(script))) {
                 match place.known_directory() {
                     Some(mut directory) => self.script(script, &place, &mut directory, contents),
@@ -1459,9 +1640,11 @@ impl Workflow<'_> {
             Some(parts) => parts,
             None => return,
         };
+        let pin = (is_commit(version) && present_name(name) == name).then(|| self.pin(uses, version));
         let (name, version) = (present_name(name).to_owned(), version.to_owned());
         let is_whole = with.len() + of_matrix.len() == inputs.len() && step.get("if").is_none();
-        let action = CiAction { name, version, job, with, of_variables, of_matrix, of_channels, is_whole };
+        let action =
+            CiAction { name, version, pin, job, with, of_variables, of_matrix, of_channels, is_whole };
         if named.starts_with("./") {
             // With only some of its inputs, or without its condition, the action would do something else than in that job.
             if action.is_whole && action.of_matrix.is_empty() {
@@ -1512,6 +1695,24 @@ impl Workflow<'_> {
         contents.commands.extend(commands.iter().map(command));
     }
 
+    /// Returns the commit of an action with what its line says of it behind that: `# v4.2.0`.
+    fn pin(&self, uses: &Node, commit: &str) -> String {
+        let rest = self.text.get(uses.span.range.end..).and_then(|rest| rest.lines().next()).unwrap_or("");
+        let comment = rest.trim_start_matches(['"', '\'']).trim();
+        let is_plain = |text: &str| {
+            text.len() <= 60
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" .-_=/@+".contains(&byte))
+        };
+        match comment
+            .strip_prefix('#')
+            .map(str::trim)
+            .filter(|comment| is_plain(comment) && !comment.is_empty())
+        {
+            Some(comment) => format!("{commit} # {comment}"),
+            None => commit.to_owned(),
+        }
+    }
+
     fn evidence(&self, node: &Node, below: usize) -> Evidence {
         let byte = node.span.range.start;
         // A block begins on the line behind its sign.
@@ -1524,7 +1725,7 @@ impl Workflow<'_> {
     fn script(&self, node: &Node, place: &JobPlace<'_>, directory: &mut String, contents: &mut CiContents) {
         let Some(script) = lined_yaml::text(Some(node)) else { return };
         let mut place = place.clone();
-        for (at, line) in logical_lines(script) {
+        for (at, line) in with_questions(without_messages(logical_lines(script))) {
             place.add(Caveat::BesideOthers, goes_on_beside(&line));
             let below = place.checkouts.inside(directory).unwrap_or_default();
             place.add(Caveat::AltersCheckout, writes_over(self.repository, &below, &line));
@@ -1551,6 +1752,11 @@ impl Workflow<'_> {
                     continue;
                 }
                 let Some(commands) = understood_commands(&line) else {
+                    let inside = place.checkouts.inside(directory).filter(|_| asks_git(&line));
+                    if let Some(inside) = inside {
+                        contents.commands.push(self.command(&line, inside, &place, self.evidence(node, at)));
+                        continue;
+                    }
                     if matches!(first_word(&line), "cd" | "pushd") {
                         // Behind it, only the job knows where it is.
                         OUTSIDE.clone_into(directory);
@@ -1658,8 +1864,10 @@ impl Workflow<'_> {
             condition: place.condition.map(str::to_owned),
             is_of_other_version: place.condition.is_some_and(|condition| place.asks_for_version(condition)),
             is_before_checkout: place.is_before_checkout,
+            is_contained: place.is_contained,
             variables: place.variables.clone(),
             of_step: place.of_step,
+            step: place.step,
             evidence,
         }
     }
@@ -1679,6 +1887,14 @@ impl CiCommand {
     /// Tells whether it gives way to what other jobs do.
     pub(super) fn is_second_choice(&self) -> bool {
         self.caveats.iter().any(|caveat| caveat.is_second_choice())
+    }
+
+    /// Tells whether nothing speaks against taking it elsewhere.
+    pub(super) fn stands_by_itself(&self) -> bool {
+        !self.needs_others()
+            && !self.is_second_choice()
+            && !self.has(Caveat::LacksService)
+            && !self.has(Caveat::AsksEarlier)
     }
 
     /// Takes it for a test as it is written.
@@ -1783,8 +1999,11 @@ impl<'j> JobPlace<'j> {
 
     /// Puts in what only some jobs of a matrix have, `${{ matrix.arguments || '' }}`, as the one has it whose place a loop takes.
     fn with_options_of_leg(&self, line: &str) -> String {
-        let has_option = !self.has_task_each && line.contains("|| ''");
-        if has_option { self.leg.put_in(line) } else { line.to_owned() }
+        if self.has_task_each {
+            return line.to_owned();
+        }
+        let line = self.leg.without_absent(line);
+        if line.contains("|| ''") { self.leg.put_in(&line) } else { line }
     }
 
     /// Puts in the values of variables, and at the top the place of the checkout.
@@ -1877,6 +2096,18 @@ fn oldest_supported(repository: &Repository) -> Option<Vec<u32>> {
 fn lacks_services(job: &Node, id: &str, contents: &CiContents) -> bool {
     let has_services = !lined_yaml::entries(job.get("services")).is_empty();
     has_services && !contents.services.iter().any(|known| known.job == id)
+}
+
+/// Tells whether a job runs in a container. That of a matrix may be empty.
+fn is_contained(job: &Node, leg: &MatrixLeg) -> bool {
+    let node = job.get("container");
+    let image = lined_yaml::text(node).or_else(|| lined_yaml::text(node?.get("image")));
+    image.is_some_and(|image| !leg.put_in(image).trim().is_empty())
+}
+
+/// Tells whether the version of an action is a commit.
+pub(super) fn is_commit(version: &str) -> bool {
+    version.len() == 40 && version.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns the name that an action has today.
@@ -1999,7 +2230,9 @@ fn waits_for_server(line: &str) -> bool {
 /// Tells whether the shell does not wait for the last command of a line.
 fn goes_on_beside(line: &str) -> bool {
     let line = line.trim_end();
-    line.ends_with('&') && !line.ends_with("&&")
+    // Some programs say by a word that they stay.
+    let stays = line.split_whitespace().any(|word| matches!(word, "--daemonize" | "--daemon" | "daemonize"));
+    stays || line.ends_with('&') && !line.ends_with("&&")
 }
 
 /// Tells whether a step has variables that earlier ones say. A token only asks more of a server.
@@ -2040,6 +2273,27 @@ fn fetches_built(step: &Node) -> bool {
     })
 }
 
+/// Returns the directory into which a job unpacks the sources that another job has packed: they are those of the repository.
+fn unpacked_source(job: &Node) -> Option<String> {
+    let steps = steps(job);
+    steps.iter().position(|step| fetches_built(step)).and_then(|at| {
+        steps[at..].iter().find_map(|step| {
+            let mut directory = written_directory(Some(step)).unwrap_or("").to_owned();
+            logical_lines(lined_yaml::text(step.get("run"))?).into_iter().find_map(|(_, line)| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                if let ["cd", below] = words.as_slice() {
+                    directory = joined(&directory, below);
+                }
+                let unpacks = words.first() == Some(&"tar")
+                    && words.iter().any(|word| word.starts_with("--strip-components"))
+                    && words.iter().any(|word| word.ends_with(".tar.gz"));
+                let place = words.iter().position(|word| *word == "-C").and_then(|at| words.get(at + 1));
+                unpacks.then(|| place.map_or_else(|| directory.clone(), |place| joined(&directory, place)))
+            })
+        })
+    })
+}
+
 /// Tells whether what stands behind a step may need what that has handed on.
 fn hands_on_behind(step: &Node) -> bool {
     let script = lined_yaml::text(step.get("run")).map(logical_lines);
@@ -2052,6 +2306,8 @@ fn hands_on(command: &str) -> bool {
     let words = words(command);
     match words.as_slice() {
         ["npm" | "yarn" | "pnpm" | "bun", "link", ..] => true,
+        // The program that is built there is called by its name.
+        ["gem", "install", rest @ ..] => rest.iter().any(|word| extension(word) == Some("gem")),
         ["mvn" | "./mvnw" | "mvnw", rest @ ..] => rest.contains(&"install"),
         ["gradle" | "./gradlew" | "gradlew", rest @ ..] => {
             rest.iter().any(|task| after_last(task, &[':']) == "publishToMavenLocal")

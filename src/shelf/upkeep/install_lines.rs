@@ -57,7 +57,7 @@ pub(super) fn is_install(command: &str) -> bool {
         return false;
     }
     let begins = |begin: &&str| {
-        let own = if command.starts_with("sudo ") { as_user(command) } else { command };
+        let own = if command.starts_with("sudo ") { as_user(command) } else { without_assignments(command) };
         own.strip_prefix(begin.trim_end()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
     let by_task = shlex::split(command).is_some_and(|words| {
@@ -254,7 +254,12 @@ mod tests {
 
     #[test]
     fn an_install_for_the_whole_machine_is_one() {
-        for line in ["sudo pip install -r a.txt", "sudo -H pip3 install x", "sudo luarocks install x"] {
+        for line in [
+            "sudo pip install -r a.txt",
+            "sudo -H pip3 install x",
+            "sudo luarocks install x",
+            "COMPOSER_ROOT_VERSION=dev-main composer update",
+        ] {
             assert!(is_install(line), "{line}");
         }
         assert!(!is_install("sudo make install-tools"));

@@ -17,6 +17,8 @@ pub(super) struct MatrixLeg {
     values: Row,
     /// Whether the file says all of the matrix: then what is not among the values is an empty text.
     is_whole: bool,
+    /// The values of all jobs that may not fail.
+    others: Vec<Row>,
     /// Whether the job runs on a release of Ubuntu that has other packages than the one of the workflow that `init` writes.
     has_other_packages: bool,
 }
@@ -54,6 +56,7 @@ impl MatrixLeg {
             |row: &Row| OtherMachine::of_label(&Self::of_row(row.clone()).put_in(label)).is_none();
         let are_supported = |row: &Row| row.iter().all(|(key, value)| is_supported(key, value));
         let is_plain = |row: &Row| !row.iter().any(|(key, value)| options.contains(key) && !value.is_empty());
+        let others: Vec<Row> = all.iter().filter(|row| !is_failing(row)).cloned().collect();
         let mut left = all;
         let wishes: [&dyn Fn(&Row) -> bool; 4] =
             [&|row| !is_failing(row), &is_of_linux, &are_supported, &is_plain];
@@ -72,12 +75,12 @@ impl MatrixLeg {
             let leg = Self::of_row(values);
             let label = leg.put_in(label);
             let has_other_packages = label.starts_with("ubuntu-") && !OWN_LABELS.contains(&label.as_str());
-            Self { has_other_packages, ..leg }
+            Self { others, has_other_packages, ..leg }
         })
     }
 
     fn of_row(values: Row) -> Self {
-        Self { values, is_whole: true, has_other_packages: false }
+        Self { values, is_whole: true, others: Vec::new(), has_other_packages: false }
     }
 
     /// Puts the values into a line that installs something. Packages of the system with a version in their names, `clang-10`, are those
@@ -100,6 +103,21 @@ impl MatrixLeg {
             match self.known(inner.trim()) {
                 Some(value) => out.push_str(value),
                 None => out.push_str(&rest[before.len()..rest.len() - after.len()]),
+            }
+            rest = after;
+        }
+        out + rest
+    }
+
+    /// Returns a line without the values that this job does not have, ` ${{ matrix.flags }}`: they are empty there.
+    pub(super) fn without_absent(&self, line: &str) -> String {
+        let (mut rest, mut out) = (line, String::new());
+        while let Some((before, behind)) = rest.split_once(" ${{ matrix.") {
+            let Some((key, after)) = behind.split_once(" }}") else { break };
+            out.push_str(before);
+            let is_absent = self.is_whole && self.value(key).is_none() && !key.contains([' ', '.']);
+            if !is_absent || !(after.is_empty() || after.starts_with(' ')) {
+                out.push_str(&rest[before.len()..rest.len() - after.len()]);
             }
             rest = after;
         }
@@ -137,6 +155,20 @@ impl MatrixLeg {
         let plain = text.trim_start_matches("${{").trim_end_matches("}}");
         let holds = plain.split("||").any(|one| one.split("&&").all(|part| self.may_hold(part.trim())));
         (!holds).then_some(text)
+    }
+
+    /// Tells whether all jobs in which a condition holds have a channel that this one has not, `nightly`: what they do needs that.
+    pub(super) fn is_of_channels(&self, condition: &str) -> bool {
+        let plain = condition.trim_start_matches("${{").trim_end_matches("}}");
+        let holds = |row: &&Row| {
+            let leg = Self::of_row((*row).clone());
+            plain.split("||").any(|one| one.split("&&").all(|part| leg.may_hold(part.trim())))
+        };
+        let is_other = |(key, value): &(String, String)| {
+            value.split(['-', '_', ' ', ',']).any(is_channel) && self.value(key) != Some(value)
+        };
+        let mut rows = self.others.iter().filter(holds).peekable();
+        rows.peek().is_some() && rows.all(|row| row.iter().any(is_other))
     }
 
     /// Tells whether one comparison with a value of the matrix may hold; what is about something else may.
@@ -260,7 +292,10 @@ struct Rank {
 
 fn rank_of(value: &str) -> Rank {
     let of_kind = |kind: u8| Rank { kind, ..Rank::default() };
-    let is_moving = |value: &str| value.split(['-', '_', '.', '/']).any(is_channel);
+    // Such options change a lock file, which other checks may look at.
+    let alters =
+        |value: &str| ["--upgrade", "--resolution", "lowest"].iter().any(|sign| value.contains(sign));
+    let is_moving = |value: &str| value.split(['-', '_', '.', '/']).any(is_channel) || alters(value);
     match version_parts(value) {
         // The runner of the workflow that `init` writes comes first, whatever it is called.
         _ if OWN_LABELS.contains(&value) => of_kind(4),
@@ -326,6 +361,27 @@ mod tests {
             "3.14 b ${{ env.X }}"
         );
         assert_eq!(MatrixLeg::default().put_in("x ${{ matrix.y || '' }}z"), "x z");
+        let flags = leg(
+            "strategy: {matrix: {ghc: ['9.0', '9.6', x], include: [{ghc: x, flags: --odd}]}}\nsteps: [{run: 'cabal test ${{ matrix.flags }}'}]",
+        );
+        assert_eq!(
+            flags.without_absent("cabal test ${{ matrix.flags }} -v ${{ matrix.ghc }}"),
+            "cabal test -v ${{ matrix.ghc }}"
+        );
+        let rust = leg(
+            "strategy: {matrix: {rust: [stable, beta, nightly], include: [{rust: nightly, benches: true}]}}",
+        );
+        assert!(
+            rust.is_of_channels("matrix.benches") && rust.is_of_channels("${{ matrix.rust == 'nightly' }}")
+        );
+        assert!(
+            !rust.is_of_channels("matrix.rust == 'stable'")
+                && !rust.is_of_channels("matrix.rust != 'nightly'")
+        );
+        let locked = leg(
+            "strategy: {matrix: {sync: [{name: lowest, flags: --upgrade}, {name: locked, flags: --frozen}]}}",
+        );
+        assert_eq!(locked.put_in("uv sync ${{ matrix.sync.flags }}"), "uv sync --frozen");
     }
 
     #[test]

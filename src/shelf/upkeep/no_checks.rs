@@ -32,7 +32,7 @@ const SUBCOMMANDS: [(&[&str], &str); 30] = [
     (
         &["npm", "pnpm", "yarn", "bun"],
         "add cache ci config create dedupe get global i import init install link list login logout ls pack plugin prefix prune \
-         publish rebuild remove root set setup store uninstall unlink up update upgrade version view whoami why",
+         publish r rebuild remove rm root set setup store un uninstall unlink up update upgrade version view whoami why",
     ),
     (
         &["pip", "pip3", "pipx"],
@@ -220,6 +220,13 @@ fn is_plain_call(words: &[&str], command: &str, is_piped: bool) -> bool {
             is_plain_call(&[&["pip"], rest].concat(), command, is_piped)
         }
         ("npx" | "bunx" | "uvx", rest) if rest.contains(&"semantic-release") => true,
+        // These publish, or only start what others do.
+        ("npx" | "pnpx" | "bunx" | "bun" | "pnpm" | "yarn" | "npm", rest)
+            if rest.iter().any(|word| word.split('@').next() == Some("pkg-pr-new")) =>
+        {
+            true
+        }
+        ("npx", ["nx-cloud", "start-ci-run" | "stop-all-agents" | "fix-ci", ..]) => true,
         ("cargo" | "npm" | "pnpm" | "yarn", ["publish", rest @ ..]) => {
             !rest.iter().any(|word| LOOKS.contains(word))
         }
@@ -304,10 +311,14 @@ pub(super) fn is_plain_action(name: &str) -> bool {
         lower.split_once('/').map_or("", |(_, own)| own)
     };
     let words: Vec<&str> = own.split(['/', '-', '_', '.']).collect();
+    let is_known = matches!(
+        name,
+        "actions/github-script" | "re-actors/alls-green" | "helm/chart-testing-action" | "lukka/get-cmake"
+    );
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
     let checks =
         has(&["build", "lint", "check", "test", "tests", "scan", "audit", "validate", "verify", "review"]);
-    has(&OF_ACTIONS) || (has(&OF_PLAIN_ACTIONS) && !checks)
+    is_known || has(&OF_ACTIONS) || (has(&OF_PLAIN_ACTIONS) && !checks)
 }
 
 #[cfg(test)]
@@ -343,6 +354,8 @@ mod tests {
             "[ -d a ] || mkdir a",
             "A=1 B='x y' sudo -E pip install x",
             "npx semantic-release",
+            "pnpx pkg-pr-new@0.0 publish './packages/*'",
+            "npx nx-cloud stop-all-agents",
             "pushd docs &>/dev/null",
             "arm-* | aarch64-*)",
             "git -c user.name=\"$A\" commit --message x",
@@ -395,6 +408,7 @@ mod tests {
             "github/codeql-action/init",
             "./.github/actions/setup",
             "docker/login-action",
+            "actions/github-script",
             "peter-evans/create-pull-request",
         ] {
             assert!(is_plain_action(name), "{name}");

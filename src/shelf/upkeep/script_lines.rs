@@ -77,6 +77,66 @@ pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// Returns lines without comments, and without what only says why a check has failed: `check || { echo no; exit 1; }` is `check`.
+pub(super) fn without_messages(lines: Vec<(usize, String)>) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut lines = lines.into_iter().map(|(at, line)| (at, without_comment(&line).to_owned())).peekable();
+    while let Some((at, line)) = lines.next() {
+        let opens = ["|| {", "|| ("].iter().any(|end| line.ends_with(end));
+        if !opens {
+            found.push((at, without_message(&line).to_owned()));
+            continue;
+        }
+        let mut inner = Vec::new();
+        while let Some(next) = lines.next_if(|(_, next)| next.starts_with([' ', '\t'])) {
+            inner.push(next);
+        }
+        let closed = lines.peek().filter(|(_, next)| matches!(next.trim(), "}" | ")"));
+        let all: Vec<&str> = inner.iter().map(|(_, next)| next.trim()).collect();
+        let whole = format!("{line} {}; }}", all.join("; "));
+        match without_message(&whole) {
+            command if closed.is_some() && command != whole => {
+                found.push((at, command.to_owned()));
+                lines.next();
+            }
+            _ => {
+                found.push((at, line));
+                found.extend(inner);
+            }
+        }
+    }
+    found
+}
+
+/// Returns a line without the comment at its end.
+fn without_comment(line: &str) -> &str {
+    let bare =
+        without_quoted(line).filter(|bare| !bare.contains('\n') && !bare.trim_start().starts_with('#'));
+    match bare.as_deref().and_then(|bare| bare.find(" #")) {
+        Some(at) => line[..at].trim_end(),
+        None => line,
+    }
+}
+
+/// Returns a command without what is said where it fails, if the line fails as well then.
+fn without_message(line: &str) -> &str {
+    let Some(bare) = without_quoted(line) else { return line };
+    let Some((before, behind)) = bare.split_once(" || ") else { return line };
+    let inner = behind.trim().trim_matches(['{', '}', '(', ')', ' ']);
+    let says =
+        |command: &str| matches!(first_word(command), "echo" | "printf" | "exit" | "false" | "" | ">&2");
+    let fails = |command: &str| {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        matches!(words.as_slice(), ["false" | "exit"])
+            || matches!(words.as_slice(), ["exit", code] if *code != "0")
+    };
+    let commands: Vec<&str> = inner.split(';').flat_map(|part| part.split("&&")).map(str::trim).collect();
+    let is_one = !before.contains(['|', ';']) && !inner.contains('|');
+    let is_message =
+        commands.iter().all(|command| says(command)) && commands.iter().any(|command| fails(command));
+    if is_one && is_message { line[..before.len()].trim_end() } else { line }
+}
+
 fn joined_lines(first: &str, more: &[&str]) -> String {
     std::iter::once(first).chain(more.iter().copied()).collect::<Vec<_>>().join("\n")
 }
@@ -114,11 +174,36 @@ fn end_of_text(line: &str) -> Option<&str> {
 pub(super) fn why_not_understood(line: &str) -> Reason {
     let is_computed = line.contains(['$', '`']) && !line.contains(['|', ';', '>', '<', '\n']);
     let is_statement = matches!(first_word(line), "if" | "for" | "while" | "until" | "case");
+    // What stands in another command joins nothing.
+    let is_called =
+        line.contains("$(") && !without_calls(line).contains(['|', ';', '>', '<', '\n', '$', '`']);
     match () {
         () if is_statement => Reason::InStatement,
+        () if is_called => Reason::AsksCommand,
         () if is_computed => Reason::OnlyJobKnows,
         () => Reason::Joined,
     }
+}
+
+/// Returns a line without the commands that it takes values from, `$(pwd)`.
+fn without_calls(line: &str) -> String {
+    let (mut out, mut depth, mut before) = (String::new(), 0_usize, ' ');
+    for c in line.chars() {
+        match c {
+            '(' if depth > 0 || before == '$' => {
+                depth += 1;
+                // The sign before it belongs to it.
+                if depth == 1 {
+                    out.pop();
+                }
+            }
+            ')' if depth > 0 => depth -= 1,
+            c if depth == 0 => out.push(c),
+            _ => {}
+        }
+        before = c;
+    }
+    out
 }
 
 /// Returns a line without the program that shows its output to people, or keeps it.
@@ -128,6 +213,89 @@ pub(super) fn without_reporter(line: &str) -> &str {
     let is_reporter = matches!(program, "cs2pr" | "tee" | "reviewdog" | "xcbeautify" | "xcpretty")
         && !behind.contains(['|', ';', '&']);
     if is_reporter { command.trim_end().trim_end_matches("2>&1").trim_end() } else { line }
+}
+
+/// Tells whether a command asks git whether files have changed, and fails if so.
+pub(super) fn asks_git(command: &str) -> bool {
+    let by_test = ["test -z \"$(git ", "[ -z \"$(git ", "[[ -z \"$(git ", "[[ -z $(git "]
+        .iter()
+        .find_map(|begin| command.strip_prefix(begin))
+        .and_then(|rest| rest.split_once(')'));
+    if let Some((inner, behind)) = by_test {
+        let is_question = ["status --porcelain", "status -s", "status --short", "diff"];
+        return is_question.iter().any(|begin| inner.starts_with(begin))
+            && matches!(behind.trim_matches(['"', ' ']), "" | "]" | "]]");
+    }
+    let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "--no-pager").collect();
+    let ["git", "diff" | "diff-files" | "diff-index", rest @ ..] = words.as_slice() else { return false };
+    // Two commits are compared, and not files.
+    let is_of_commits = rest.iter().any(|word| word.contains("..") || word.starts_with("origin/"));
+    let is_one = !command.contains(['|', ';', '&', '>', '$', '`']);
+    rest.iter().any(|word| matches!(*word, "--exit-code" | "--quiet")) && is_one && !is_of_commits
+}
+
+/// Returns lines with each condition that fails where git says of a change as the question itself: `if ! git diff --quiet; then … exit 1; fi`
+/// is `git diff --quiet`.
+pub(super) fn with_questions(lines: Vec<(usize, String)>) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut lines = lines.into_iter().peekable();
+    while let Some((at, line)) = lines.next() {
+        let Some(question) = question_of(&line) else {
+            found.push((at, line));
+            continue;
+        };
+        // A line may say all of it.
+        if line.trim_end().ends_with("fi") {
+            let is_one = line.contains("exit 1") && !line.contains("else");
+            found.push((at, if is_one { question } else { line }));
+            continue;
+        }
+        let mut inner = Vec::new();
+        while let Some(next) = lines.next_if(|(_, next)| next.trim() != "fi") {
+            inner.push(next);
+        }
+        let fails = |next: &&(usize, String)| matches!(next.1.trim(), "exit 1" | "false" | "exit 2");
+        let is_else = |next: &(usize, String)| next.1.trim().starts_with("el");
+        let is_one =
+            lines.peek().is_some() && inner.iter().any(|next| fails(&next)) && !inner.iter().any(is_else);
+        if is_one {
+            lines.next();
+            found.push((at, question));
+        } else {
+            found.push((at, line));
+            found.extend(inner);
+        }
+    }
+    found
+}
+
+/// Returns what a condition asks git that holds where files have changed.
+fn question_of(line: &str) -> Option<String> {
+    let condition = line.strip_prefix("if ")?;
+    let condition = condition.split_once(';').map_or(condition, |(condition, _)| condition).trim();
+    if let Some(question) = condition.strip_prefix("! ").map(str::trim) {
+        return asks_git(question).then(|| question.to_owned());
+    }
+    let is_test = ["[[ ", "[ ", "test "].iter().any(|begin| condition.starts_with(begin));
+    let says_some =
+        condition.contains("-n ") || condition.contains("!=") || condition.starts_with("[[ $(git");
+    let (before, behind) = condition.split_once("$(")?;
+    let (inner, after) = behind.split_once(')')?;
+    let is_whole = !before.contains('$') && !after.contains(['$', '&', '|']) && !condition.contains("-z");
+    let words: Vec<&str> = inner.split_whitespace().collect();
+    let plain = |word: &&str| !word.starts_with('-') || **word == *"--";
+    match words.as_slice() {
+        _ if !is_test || !says_some || !is_whole || inner.contains(['|', ';', '&']) => None,
+        ["git", "status", ..] => {
+            Some(format!("test -z \"$({inner})\"")).filter(|question| asks_git(question))
+        }
+        ["git", "diff", rest @ ..] => {
+            let rest: Vec<&str> = rest.iter().copied().filter(|word| plain(word)).collect();
+            let question = [&["git", "diff", "--exit-code"], rest.as_slice()].concat().join(" ");
+            asks_git(&question).then_some(question)
+        }
+        _ => None,
+    }
 }
 
 /// Returns a command without the variables that are set before it, `NAME='a value' make`.
@@ -220,6 +388,87 @@ pub(super) fn is_plain_input(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn git_is_asked_for_files_and_not_for_commits() {
+        for command in [
+            "git diff --exit-code",
+            "git --no-pager diff --exit-code -- src",
+            "git diff-index --quiet HEAD --",
+            "test -z \"$(git status --porcelain)\"",
+            "[ -z \"$(git status --porcelain docs)\" ]",
+        ] {
+            assert!(asks_git(command), "{command}");
+        }
+        for command in [
+            "git diff",
+            "git diff --exit-code main..HEAD",
+            "git diff --quiet origin/main",
+            "git status",
+            "git diff --quiet || mend",
+            "test -z \"$(git log)\"",
+        ] {
+            assert!(!asks_git(command), "{command}");
+        }
+        for (script, expected) in [
+            (
+                "if ! git diff --quiet -- docs; then\n  echo no\n  exit 1\nfi\nb",
+                vec!["git diff --quiet -- docs", "b"],
+            ),
+            (
+                "if [[ $(git diff --stat) != '' ]]; then\n  git diff\n  exit 1\nfi",
+                vec!["git diff --exit-code"],
+            ),
+            (
+                "if [ -n \"$(git status --porcelain)\" ]; then echo no; exit 1; fi",
+                vec!["test -z \"$(git status --porcelain)\""],
+            ),
+            ("if git diff --quiet; then\n  exit 1\nfi", vec!["if git diff --quiet; then", "  exit 1", "fi"]),
+            (
+                "if [ -n \"$(git diff)\" ]; then\n  mend\nfi",
+                vec!["if [ -n \"$(git diff)\" ]; then", "  mend", "fi"],
+            ),
+        ] {
+            let found = with_questions(logical_lines(script));
+            let found: Vec<_> = found.iter().map(|(_, line)| line.as_str()).collect();
+            assert_eq!(found, expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_a_failure_is_no_part_of_a_check() {
+        for (script, expected) in [
+            ("check . || { echo \"no || yes\"; exit 1; }", vec!["check ."]),
+            ("check || (echo no && exit 1)", vec!["check"]),
+            ("check || exit 1", vec!["check"]),
+            ("check || {\n  echo no\n  exit 1\n}\nb", vec!["check", "b"]),
+            ("check || echo no", vec!["check || echo no"]),
+            ("check || exit 0", vec!["check || exit 0"]),
+            ("check || {\n  mend\n  exit 1\n}", vec!["check || {", "  mend", "  exit 1", "}"]),
+            ("a | b || exit 1", vec!["a | b || exit 1"]),
+            ("lint .  # why", vec!["lint ."]),
+            ("lint '#' a#b", vec!["lint '#' a#b"]),
+            ("# why", vec!["# why"]),
+        ] {
+            let found = without_messages(logical_lines(script));
+            let found: Vec<_> = found.iter().map(|(_, line)| line.as_str()).collect();
+            assert_eq!(found, expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_line_says_why_it_is_not_understood() {
+        for (line, expected) in [
+            ("docker run -v \"$(pwd):/x\" image check", Reason::AsksCommand),
+            ("tox -e ci-$(echo x | tr -d .) -- -v", Reason::AsksCommand),
+            ("make -j\"$(nproc)\" $TARGET", Reason::OnlyJobKnows),
+            ("generate $FLAGS", Reason::OnlyJobKnows),
+            ("a | b", Reason::Joined),
+            ("for x in $(ls); do", Reason::InStatement),
+        ] {
+            assert_eq!(why_not_understood(line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn variables_before_a_command_are_no_part_of_it() {

@@ -13,6 +13,7 @@ use super::install_lines::{
 };
 use super::job_services::{JobContainer, JobServices};
 use super::node_packages::package_manager;
+use super::recipes::{first_recipe, recipes};
 use super::rust_toolchain::{VARIABLE, component, is_toolchain, made_usual, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
@@ -179,7 +180,7 @@ static LANGUAGES_OF_ACTIONS: [(&PinnedAction, SetLanguageUp); 15] = [
     (&BUN, |place| vec![bun(place)]),
     (&DENO, deno),
     (&PYTHON, python),
-    (&UV, |_| vec![action(&UV, Vec::new())]),
+    (&UV, |place| vec![uv(place)]),
 ];
 
 fn is_action(step: &SetUp, pinned: &PinnedAction) -> bool {
@@ -187,7 +188,7 @@ fn is_action(step: &SetUp, pinned: &PinnedAction) -> bool {
 }
 
 /// Returns the actions that install tools which need more than one program.
-fn actions_of_tools(called: &[&Finding]) -> Vec<SetUp> {
+fn actions_of_tools(place: &SetUpPlace<'_>, called: &[&Finding]) -> Vec<SetUp> {
     let of_tools = [("sbt", &SBT), ("chart-testing", &CHART_TESTING)];
     let is_called = |name: &str| {
         called
@@ -195,7 +196,9 @@ fn actions_of_tools(called: &[&Finding]) -> Vec<SetUp> {
             .any(|finding| recognise_line(&finding.command).is_some_and(|found| found.tool.name == name))
     };
     let meant = of_tools.into_iter().filter(|(name, _)| is_called(name));
-    meant.map(|(_, pinned)| action(pinned, Vec::new())).collect()
+    let version =
+        |pinned: &PinnedAction| place.of_ci(pinned.name, "version").map(|version| ("version", version));
+    meant.map(|(_, pinned)| action(pinned, version(pinned).into_iter().collect())).collect()
 }
 
 /// A directory in which something is set up, and what its repository says.
@@ -311,7 +314,7 @@ impl SetUpPlace<'_> {
             .flat_map(|(_, set_up)| set_up(self))
             .collect();
         steps.extend(self.languages_of_jobs(&steps));
-        steps.extend(actions_of_tools(called));
+        steps.extend(actions_of_tools(self, called));
         let local = self.local_actions();
         steps.retain(|step| !self.is_in_local(&local, step));
         steps.extend(local.iter().cloned());
@@ -370,7 +373,7 @@ impl SetUpPlace<'_> {
         match program {
             "pnpm" => Some(self.pnpm()),
             "bun" => Some(bun(self)),
-            "uv" => Some(action(&UV, Vec::new())),
+            "uv" => Some(uv(self)),
             _ => None,
         }
     }
@@ -678,6 +681,9 @@ impl SetUpPlace<'_> {
         if is_of_others && !self.installs_of_files(languages).is_empty() {
             found.retain(|command| is_of_system(command));
         }
+        // Of one package, the version that is named is the one that another line wants as well.
+        let pinned = found.clone();
+        found.retain(|command| !pinned.iter().any(|other| other.starts_with(&format!("{command}=="))));
         // The list of packages alone installs nothing.
         let has_packages = found.iter().any(|command| installs_of_system(command));
         if !found.iter().any(|command| adds_source(command)) {
@@ -721,7 +727,20 @@ impl SetUpPlace<'_> {
                 "install" | "setup" | "bootstrap" | "deps" | "dependencies" | "requirements" | "packages"
             )
         };
-        self.here.has(path) && stem.split(['-', '_', '.']).any(says)
+        let is_script = self.here.has(path) && stem.split(['-', '_', '.']).any(says);
+        is_script || command == "make" && self.installs_by_make()
+    }
+
+    /// Tells whether all that make does where no task is named is to install something.
+    fn installs_by_make(&self) -> bool {
+        let files = ["GNUmakefile", "makefile", "Makefile"];
+        let Some(text) = self.here.first(&files).and_then(|file| self.here.text(file)) else { return false };
+        let goal = first_recipe(text);
+        let all = recipes(text);
+        let body =
+            all.iter().find(|recipe| Some(recipe.name) == goal.as_deref()).map_or("", |recipe| &recipe.body);
+        let mut lines = body.lines().map(|line| line.trim_start_matches(['@', '-', ' '])).peekable();
+        lines.peek().is_some() && lines.all(is_install)
     }
 
     /// Returns what the lock files say how it is installed.
@@ -1244,9 +1263,11 @@ fn is_call(line: &str, command: &str) -> bool {
 fn targets_of_rust<'c>(called: &'c [&Finding]) -> impl Iterator<Item = String> + 'c {
     called.iter().filter_map(|finding| {
         let words = words(&finding.command);
-        let at = words.iter().position(|word| *word == "--target")?;
-        let target = words.get(at + 1).filter(|_| words.first() == Some(&"cargo"))?;
-        (*target != "x86_64-unknown-linux-gnu").then(|| format!("rustup target add {target}"))
+        let behind =
+            words.iter().position(|word| *word == "--target").and_then(|at| words.get(at + 1).copied());
+        let target = behind.or_else(|| words.iter().find_map(|word| word.strip_prefix("--target=")));
+        let target = target.filter(|_| words.first() == Some(&"cargo"))?;
+        (target != "x86_64-unknown-linux-gnu").then(|| format!("rustup target add {target}"))
     })
 }
 
@@ -1322,9 +1343,11 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
     agreed
 }
 
-/// Tells whether a variable says by its name that something is left out, `PUPPETEER_SKIP_DOWNLOAD`.
+/// Tells whether a variable says by its name that something is left out, `PUPPETEER_SKIP_DOWNLOAD`, or how things are installed.
 fn leaves_out(name: &str) -> bool {
-    ["SKIP", "_NO_", "DISABLE"].iter().any(|sign| name.contains(sign))
+    let steers =
+        ["BUNDLE_", "PIP_", "UV_", "COMPOSER_", "POETRY_"].iter().any(|begin| name.starts_with(begin));
+    steers || ["SKIP", "_NO_", "DISABLE", "WITHOUT"].iter().any(|sign| name.contains(sign))
 }
 
 fn value_of<'v>(variables: &'v [(String, String)], name: &str) -> Option<&'v String> {
@@ -1589,6 +1612,15 @@ fn node(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     steps
 }
 
+fn uv(place: &SetUpPlace<'_>) -> SetUp {
+    action(&UV, version_of_uv(place).into_iter().collect())
+}
+
+/// Returns the version of uv that the jobs of the checks name.
+fn version_of_uv(place: &SetUpPlace<'_>) -> Option<(&'static str, String)> {
+    Some(("version", place.of_near_ci(UV.name, "version").filter(|version| version != "latest")?))
+}
+
 fn python(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let file = place.version_file(&[".python-version", ".tool-versions"]);
     let of_ci = place.of_ci("actions/setup-python", "python-version");
@@ -1603,9 +1635,9 @@ fn python(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     // Where uv brings Python along, it is the one that is used.
     let is_of_uv = uses_uv && of_uv.is_some() && !place.calls_action(PYTHON.name);
     if is_of_uv {
-        return vec![action(&UV, of_uv.into_iter().collect())];
+        return vec![action(&UV, version_of_uv(place).into_iter().chain(of_uv).collect())];
     }
-    let uv = uses_uv.then(|| action(&UV, Vec::new()));
+    let uv = uses_uv.then(|| uv(place));
     // The newest of a matrix may not be released yet.
     let unreleased = place.of_ci(PYTHON.name, "allow-prereleases").map(|value| ("allow-prereleases", value));
     let with = std::iter::once(with).chain(unreleased).collect();

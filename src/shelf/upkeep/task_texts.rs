@@ -29,7 +29,11 @@ pub(super) fn does(repository: &Repository, task: &Finding, command: &Finding) -
     let Some(found) = recognise(&line) else { return text.has_script(repository, &line) };
     // With more words, `npm test -- --ci`, it is the same task.
     let is_same_runner = words(&task.command).first() == words(&command.command).first();
-    if is_same_runner && found.tasks.len() == 1 && found.tasks.first() == task.evidence.task.as_ref() {
+    if is_same_runner
+        && task.directory == command.directory
+        && found.tasks.len() == 1
+        && found.tasks.first() == task.evidence.task.as_ref()
+    {
         return true;
     }
     if let Some(same) = is_of_same_runner(task, &found, &line) {

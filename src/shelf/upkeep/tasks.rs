@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::altered_checkout::alters_files;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::node_packages::package_manager;
+use super::recipes::{Recipe, recipes};
 use super::unused::{Reason, UnusedCommand};
 use super::{ci, lined_yaml};
 use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches, writes};
@@ -241,68 +242,6 @@ fn task(name: &str, call: String, body: &str, file: &str, line: usize) -> Reposi
         file: file.to_owned(),
         line,
     }
-}
-
-/// A recipe of a Makefile or a justfile.
-struct Recipe<'t> {
-    name: &'t str,
-    /// What stands behind the colon: the recipes that run before it.
-    needs: &'t str,
-    body: String,
-    line: usize,
-}
-
-impl Recipe<'_> {
-    /// Returns the names of the recipes that run right before it, among what else stands there.
-    fn needs(&self) -> impl Iterator<Item = &str> {
-        self.needs.split(|c: char| c.is_whitespace() || "()".contains(c)).filter(|word| !word.is_empty())
-    }
-
-    /// Returns what the recipes do that run before it, each once.
-    fn needed(&self, all: &[Self]) -> String {
-        let mut known = BTreeSet::from([self.name]);
-        let (mut bodies, mut open) = (String::new(), vec![self]);
-        while let Some(recipe) = open.pop() {
-            let names: BTreeSet<&str> = recipe.needs().collect();
-            for other in all.iter().filter(|other| names.contains(other.name)) {
-                if known.insert(other.name) {
-                    bodies.push_str(&other.body);
-                    open.push(other);
-                }
-            }
-        }
-        bodies
-    }
-}
-
-/// Reads what has recipes: names at the beginning of a line before a colon, and indented lines below.
-fn recipes(text: &str) -> Vec<Recipe<'_>> {
-    let mut found: Vec<Recipe<'_>> = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        if line.starts_with([' ', '\t']) {
-            if let Some(recipe) = found.last_mut() {
-                recipe.body.push_str(line.trim());
-                recipe.body.push('\n');
-            }
-            continue;
-        }
-        let Some((head, needs)) = line.split_once(':').filter(|_| !line.starts_with('#')) else { continue };
-        // An assignment is not a recipe.
-        let mut words = head.split_whitespace();
-        let is_assigned = words.next().is_some_and(|word| word.contains('='))
-            || words.next().is_some_and(|word| word.starts_with('='));
-        if line[head.len()..].starts_with(":=") || is_assigned {
-            continue;
-        }
-        // Several targets before one colon have one recipe, and any of them calls it.
-        found.extend(head.split_whitespace().take(1).map(|name| Recipe {
-            name,
-            needs,
-            body: String::new(),
-            line: at + 1,
-        }));
-    }
-    found
 }
 
 fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<RepositoryTask> {

@@ -27,7 +27,7 @@ pub(super) fn tests(repository: &Repository, contents: &CiContents) -> Vec<Findi
         elixir(repository),
         ruby(repository),
         swift(repository),
-        haskell(repository),
+        haskell(repository, contents),
         dart(repository),
         zig(repository),
         ocaml(repository),
@@ -255,15 +255,23 @@ fn swift(repository: &Repository) -> Option<Finding> {
     has_tests.then(|| finding(Purpose::Test, "swift test", file, 1))
 }
 
-fn haskell(repository: &Repository) -> Option<Finding> {
+fn haskell(repository: &Repository, contents: &CiContents) -> Option<Finding> {
     let is_suite = |line: &str| line.trim_start().starts_with("test-suite");
     let has_tests = |path: &str| {
         extension(path) == Some("cabal")
             && repository.text(path).is_some_and(|text| text.lines().any(is_suite))
     };
     let suite = repository.paths().find(|path| is_below(path, 2) && has_tests(path))?;
+    // Of two tools that build the same, the CI says which one is looked after.
+    let calls = |program: &str| {
+        contents.commands.iter().any(|line| ci::words(&line.command).first() == Some(&program))
+    };
+    let calls_only = |one: &str, other: &str| calls(one) && !calls(other);
     let (command, file) = match repository.first(&["stack.yaml", "cabal.project"]) {
-        Some("stack.yaml") if !repository.has("cabal.project") => ("stack test", "stack.yaml"),
+        Some("stack.yaml") if !repository.has("cabal.project") && !calls_only("cabal", "stack") => {
+            ("stack test", "stack.yaml")
+        }
+        Some("stack.yaml") if !repository.has("cabal.project") => ("cabal test", suite),
         // At the top of a project there may be no package, and cabal then asks for a target.
         Some(_) => ("cabal test all", "cabal.project"),
         None => ("cabal test", suite),

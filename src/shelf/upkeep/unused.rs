@@ -91,6 +91,8 @@ reasons! {
     InStatement = "it stands in a condition, a loop or a function of its script";
     /// What stands in a value.
     OnlyJobKnows = "only its job knows the values in it";
+    /// Values of other commands.
+    AsksCommand = "it takes a value from another command";
     /// Signs of the shell.
     Joined = "it joins commands by more than `&&`";
     /// A directory with a value.
@@ -107,6 +109,8 @@ reasons! {
     LacksLock = "it holds to a lock file that is not in the repository";
     /// A Makefile that is made.
     LacksMakefile = "an earlier line of its job makes the Makefile that it needs";
+    /// A question to git.
+    AsksOfOthers = "it asks git what the lines before it have changed";
     /// A part of a build.
     PartOfBuild = "it is one of the steps of a build, and needs what those before it have made";
     /// Versions of a matrix.

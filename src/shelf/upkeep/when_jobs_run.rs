@@ -427,7 +427,9 @@ impl<'l, 'm> TaskOfMatrix<'l, 'm> {
             // Variables may stand before the program, as in `COVERAGE=no rake`.
             let program: Vec<&str> = without_assignments(before).split_whitespace().collect();
             let program = program.join(" ");
-            let takes_task = BEFORE_TASKS.contains(&program.as_str()) || program.starts_with("cargo xtask ");
+            let takes_task = BEFORE_TASKS.contains(&program.as_str())
+                || program.starts_with("cargo xtask ")
+                || program.starts_with("cmake --build ") && program.ends_with(" --target");
             takes_task.then_some(Self { before, begin, values })
         })
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::ci::{CiAction, CiContents, contents};
+use super::ci::{CiAction, CiContents, contents, is_commit};
 use super::found_repository::Repository;
 use super::gitlab::gitlab;
 use super::job_services::{self, JobContainer};
@@ -127,7 +127,7 @@ impl GithubJob<'_> {
         let _ = write!(
             out,
             "      - uses: {}\n        with:\n          persist-credentials: false\n",
-            pinned(&CHECKOUT)
+            pinned_as_there(self.contents, &CHECKOUT)
         );
         let is_meant = |job: &str| self.jobs.is_empty() || self.jobs.contains(job);
         let of_checkout = |known: &&CiAction| known.name == CHECKOUT.name && is_meant(&known.job);
@@ -284,7 +284,9 @@ impl GithubJob<'_> {
     fn set_up_languages(&self, out: &mut String) {
         for step in &self.steps {
             match &step.does {
-                SetUp::Action { action, with } => uses(action, with, out),
+                SetUp::Action { action, with } => {
+                    uses(&pinned_as_there(self.contents, action), with, out);
+                }
                 SetUp::CopiedAction { uses, with } => uses_copied(uses, with, out),
                 SetUp::Run(_) => {}
             }
@@ -313,7 +315,9 @@ impl GithubJob<'_> {
     fn set_up(&self, out: &mut String, package: Option<&str>, is_before_checkout: bool) {
         for step in self.steps.iter().filter(|step| step.is_before_checkout == is_before_checkout) {
             match &step.does {
-                SetUp::Action { action, with } => uses(action, with, out),
+                SetUp::Action { action, with } => {
+                    uses(&pinned_as_there(self.contents, action), with, out);
+                }
                 SetUp::CopiedAction { uses, with } => uses_copied(uses, with, out),
                 SetUp::Run(command) => {
                     // No lock file of the repository has what is not of the repository.
@@ -349,8 +353,8 @@ impl GithubJob<'_> {
 const PATHS_OF_LEG: &str = "\"(.legs[] | select(.key == $leg) | .items) as $ids | .items[] | select(.id | IN($ids[])) | .params.path\"";
 
 /// Writes a step that calls an action.
-fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String) {
-    let _ = writeln!(out, "      - uses: {}", pinned(action));
+fn uses(action: &str, with: &[(&'static str, String)], out: &mut String) {
+    let _ = writeln!(out, "      - uses: {action}");
     if !with.is_empty() {
         out.push_str("        with:\n");
     }
@@ -361,8 +365,6 @@ fn uses(action: &PinnedAction, with: &[(&'static str, String)], out: &mut String
 
 /// Writes a step that the repository's own workflows have.
 fn uses_copied(action: &str, with: &[(String, String)], out: &mut String) {
-    let is_commit =
-        |version: &str| version.len() == 40 && version.bytes().all(|byte| byte.is_ascii_hexdigit());
     // It is called as the repository's own workflows call it.
     let note = match action.rsplit_once('@') {
         _ if action.starts_with("./") => " # zizmor: ignore[self-repository]",
@@ -401,6 +403,22 @@ fn own_uses(which: &str) -> String {
 
 fn pinned(action: &PinnedAction) -> String {
     format!("{}@{} # {}", action.name, action.commit, action.tag)
+}
+
+/// Returns how an action is called by the commit that most lines of the repository's own workflows have of it, where they have one; else
+/// as we know it.
+fn pinned_as_there(contents: &CiContents, action: &PinnedAction) -> String {
+    let of_action = contents.actions.iter().filter(|known| known.name == action.name);
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for pin in of_action.filter_map(|known| known.pin.as_deref()) {
+        match counted.iter_mut().find(|(known, _)| *known == pin) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((pin, 1)),
+        }
+    }
+    // Of as many, the first.
+    let usual = counted.iter().rev().max_by_key(|(_, count)| *count);
+    usual.map_or_else(|| pinned(action), |(pin, _)| format!("{}@{pin}", action.name))
 }
 
 fn download(out: &mut String, key: &str, what: &str, path: &str) {

@@ -967,7 +967,8 @@ fn one_place_puts_calls_of_git_together() {
             "policy/ledger_place.rs",
             "shelf/copies/git_address.rs",
             "shelf/upkeep/altered_checkout.rs",
-            "shelf/upkeep/no_checks.rs"
+            "shelf/upkeep/no_checks.rs",
+            "shelf/upkeep/script_lines.rs"
         ]
     );
 }

@@ -3,6 +3,7 @@
 mod accounted_lines;
 mod called_in_ci;
 mod catalog;
+mod composed_checks;
 mod doctor;
 mod init;
 mod jobs_of_ci;
