@@ -154,13 +154,13 @@ struct Farewell {
 
 impl Farewell {
     /// Waits for the server, whatever happens meanwhile.
-    fn say_at_once(self, session: &Session<'_>) {
+    fn tell(self, session: &Session<'_>) {
         let limit = self.limit();
         say_untold(self.reporter.end(self.report, limit), &self.provider, session);
     }
 
     /// Waits for the server no longer than somebody who wants the run to stop does.
-    async fn say_unless_stopped(self, cancel: &mut Cancel, session: &Session<'_>) {
+    async fn tell_unless_stopped(self, cancel: &mut Cancel, session: &Session<'_>) {
         let limit = self.limit();
         let Self { reporter, report, provider } = self;
         let (told, untold) = tokio::sync::oneshot::channel();
@@ -326,7 +326,7 @@ impl Publication {
     pub(crate) fn tell(self, ending: ReportedEnd<'_>, session: &Session<'_>) -> Published {
         let (published, farewell) = self.tell_here(ending, session);
         if let Some(farewell) = farewell {
-            farewell.say_at_once(session);
+            farewell.tell(session);
         }
         published
     }
@@ -340,7 +340,7 @@ impl Publication {
     ) -> Published {
         let (published, farewell) = self.tell_here(ending, session);
         if let Some(farewell) = farewell {
-            farewell.say_unless_stopped(cancel, session).await;
+            farewell.tell_unless_stopped(cancel, session).await;
         }
         published
     }
@@ -368,7 +368,7 @@ impl Publication {
         let Some(reporter) = self.reporter.take() else { return };
         let report = FinalReport { digest: Digest::of_unbegun(unbegun), annotations: Vec::new() };
         let farewell = Farewell { reporter, report, provider: self.provider };
-        farewell.say_at_once(session);
+        farewell.tell(session);
     }
 
     /// Writes and says it all. An event that could not be written comes beside the digest that has it.
