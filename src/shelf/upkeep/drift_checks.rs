@@ -31,7 +31,8 @@ fn of_question(
             break;
         }
         // Where lines of its own script make something, git is asked of that.
-        let is_behind_own = own.len() > 1 && line.step != question.step;
+        let has_own = own.iter().skip(1).any(|at| lines[*at].step == question.step);
+        let is_behind_own = has_own && line.step != question.step;
         // It installs nothing, and writes the files that say what is needed.
         let settles = line.command.starts_with("go mod tidy") || line.command.starts_with("go mod vendor");
         let is_none = makes_ready(&line.command) || is_plainly_none(&line.command);
