@@ -10,6 +10,7 @@ use super::job_services::{JobContainer, JobServices, variables};
 use super::lined_yaml;
 use super::matrix_leg::MatrixLeg;
 use super::named_environments;
+use super::no_checks::is_plainly_none;
 use super::node_packages::package_manager;
 use super::recipes::{first_recipe, recipes};
 use super::result_files::{without_options, without_result_files};
@@ -737,12 +738,38 @@ fn of_tool(
         (Manner::Other, _) => {
             let has_names = !found.tasks.is_empty() || !found.environments.is_empty();
             let unknown = if has_names { Reason::NamesSayNothing } else { Reason::NotACheckOfTool };
-            let purpose = by_names(found, &line.directory).ok_or(unknown)?;
+            let by_recipes = || recipes_say(repository, line, found);
+            let purpose = by_names(found, &line.directory).or_else(by_recipes).ok_or(unknown)?;
             // Tests by the name of which nobody would take them for some are those of a service that the job has a key for.
             let is_known = purpose != Purpose::Test || !line.has(Caveat::HasSecrets);
             if is_known { Ok((purpose, false)) } else { Err(Reason::HasSecrets) }
         }
     }
+}
+
+/// Returns what tasks of make are by their recipes, where the names do not say it: checks, beside what is plainly none.
+fn recipes_say(repository: &Repository, line: &CiCommand, found: &Recognised) -> Option<Purpose> {
+    let text = makefile(repository, &line.directory).filter(|_| found.tool.name == "make")?;
+    let all = recipes(text);
+    let mut purposes = Vec::new();
+    for name in &found.tasks {
+        let recipe = all.iter().find(|recipe| recipe.name == name)?;
+        for command in recipe.body.lines().map(|command| command.trim_start_matches('@')) {
+            if is_plainly_none(command) {
+                continue;
+            }
+            let known = recognise_line(command).filter(|known| known.manner == Manner::Pure)?;
+            purposes.push(known.purpose?);
+        }
+    }
+    let is_test = purposes.contains(&Purpose::Test);
+    if is_test { Some(Purpose::Test) } else { purposes.first().copied() }
+}
+
+/// Returns the text of the Makefile of a directory.
+fn makefile<'r>(repository: &'r Repository, directory: &str) -> Option<&'r str> {
+    let files = ["GNUmakefile", "makefile", "Makefile"];
+    files.iter().find_map(|file| repository.text(&joined(directory, file)))
 }
 
 /// Returns the check that a line is behind another one of its job, though by itself it is none for a reason.
@@ -942,8 +969,7 @@ fn is_whole_make(repository: &Repository, line: &CiCommand, words: &[String]) ->
             || word == "all"
     };
     let program = words.iter().position(|word| word == "make");
-    let files = ["GNUmakefile", "makefile", "Makefile"];
-    let text = files.iter().find_map(|file| repository.text(&joined(&line.directory, file)));
+    let text = makefile(repository, &line.directory);
     let goal = text.and_then(first_recipe).unwrap_or_default();
     // Where it only calls checks, these are known by themselves.
     let all = text.map_or_else(Vec::new, recipes);

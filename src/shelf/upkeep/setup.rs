@@ -505,10 +505,11 @@ impl SetUpPlace<'_> {
                     && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
             };
             match action.name.as_str() {
-                "taiki-e/install-action" => {
+                name @ ("taiki-e/install-action" | "taiki-e/cache-cargo-install-action") => {
                     let tools = input("tool").into_iter().flat_map(words);
-                    // The action knows tools that are not crates as well, and this prefix is what tells them apart.
-                    let crates = tools.filter(|tool| tool.starts_with("cargo-"));
+                    // The first one knows tools that are not crates as well, and this prefix is what tells them apart.
+                    let is_of_any = name == "taiki-e/install-action";
+                    let crates = tools.filter(|tool| !is_of_any || tool.starts_with("cargo-"));
                     let install = |tool: String| {
                         let (name, version) = tool.split_once('@').unwrap_or((&tool, ""));
                         let install = format!("cargo install {name} --locked");

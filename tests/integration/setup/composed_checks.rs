@@ -235,6 +235,24 @@ fn what_an_earlier_line_of_a_script_makes_is_made_before_the_check_behind_it() {
 }
 
 #[test]
+fn a_task_of_make_is_what_its_recipe_does_where_its_name_does_not_say() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make\n      - run: make ci\n      - run: make both\n      - run: make other\n";
+    let makefile = "init:\n\tpython -m pip install -r dev.txt\nci:\n\t@echo tests\n\tpython -m pytest tests\nboth:\n\truff check .\n\tpytest -q\nother:\n\truff check .\n\t./deploy\n";
+    let files = [("Makefile", makefile), ("dev.txt", "pytest\n")];
+    let (text, workflow) = written(jobs, &files);
+    let why = "# Not added, because the names of its tasks do not say that they check something:\n#   make other # ";
+    assert_has(&text, &["action: make ci\n", "action: make both\n", why], &["action: make other"]);
+    assert_has(&workflow, &["- run: make\n"], &[]);
+}
+
+#[test]
+fn crates_that_an_action_installs_for_a_check_are_installed() {
+    let jobs = "  header:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: taiki-e/cache-cargo-install-action@v2\n        with: {tool: cbindgen}\n      - run: cargo test\n      - run: ./header.sh --verify\n";
+    let workflow = workflow_of(jobs, &[("Cargo.toml", "[package]\n"), ("header.sh", "cbindgen\n")]);
+    assert_has(&workflow, &["run: cargo install cbindgen --locked\n"], &[]);
+}
+
+#[test]
 fn what_only_jobs_with_a_channel_do_needs_that() {
     let jobs = "  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        rust: [stable, nightly]\n        include:\n          - rust: nightly\n            benches: true\n    steps:\n      - uses: dtolnay/rust-toolchain@master\n        with: {toolchain: '${{ matrix.rust }}'}\n      - run: cargo test\n      - run: cargo test --benches\n        if: matrix.benches\n";
     let (text, _) = written(jobs, &[("Cargo.toml", "[package]\n")]);
