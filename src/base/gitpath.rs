@@ -52,16 +52,17 @@ pub fn to_bytes(text: &str) -> Vec<u8> {
 
 /// Returns a path that is meant from a directory of the repository as one from its top; nothing where it leads out of there.
 pub fn from_top(directory: &str, path: &str) -> Option<String> {
-    if path.starts_with('/') {
-        return None;
-    }
+    if path.starts_with('/') { None } else { folded(directory, path) }
+}
+
+/// Puts a path behind a directory and takes `.` and `..` out of it. One that leads above the top is refused, not clipped: clipping would
+/// name another file.
+pub fn folded(directory: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {
             "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
+            ".." => drop(parts.pop()?),
             part => parts.push(part),
         }
     }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::relative::is_like;
 use crate::base::text::{one_line, up_to};
@@ -43,7 +44,7 @@ impl Protected {
         let below = |path: PathBuf| {
             let below =
                 tops.iter().flatten().find_map(|top| path.strip_prefix(top).ok().map(Path::to_owned))?;
-            normal(below.to_str()?)
+            gitpath::folded("", below.to_str()?)
         };
         // On file systems that ignore case, `LOOPS/a.yaml` is the same file.
         Self(paths.filter_map(below).map(|path| path.to_lowercase()).collect())
@@ -57,21 +58,6 @@ impl Protected {
         };
         self.0.iter().any(is_in)
     }
-}
-
-/// Takes `.` and `..` out of a path; nothing, if it leads upwards.
-fn normal(path: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            // A `..` that leads above the top is refused, not clipped: clipping would name another
-            // file.
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 /// What stands at a path.
@@ -255,7 +241,7 @@ fn resolved(path: &[u8], target: &[u8]) -> Option<String> {
         return None;
     }
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-    normal(&format!("{directory}/{target}"))
+    gitpath::folded("", &format!("{directory}/{target}"))
 }
 
 /// Returns the directories that a path leads through.

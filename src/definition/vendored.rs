@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::listing::{DIRECTORY, EXTENSIONS, VENDOR, without_extension};
 use crate::base::explanation::Explanation;
+use crate::base::gitpath;
 use crate::base::parsed::parsed;
 use crate::base::relative::RelativePath;
 use crate::base::sum::Sum;
@@ -353,15 +354,7 @@ fn shown_lock() -> PathBuf {
 
 /// Returns the path that a name means in a directory of a repository, unless it leads out of that.
 fn below(directory: &str, name: &str) -> Option<String> {
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    for part in name.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    gitpath::folded(directory, name).filter(|path| !path.is_empty())
 }
 
 /// What the copies are: `.loops/lock.json`.

@@ -1,6 +1,7 @@
 //! Files that a text names with `@`: those of the repository go with it, and no others.
 
 use super::source::{COMMANDS, GuidanceFile, Texts};
+use crate::base::gitpath;
 
 /// How deep files name each other, and how many go with one.
 const DEEPEST: usize = 5;
@@ -50,20 +51,12 @@ fn named(path: &str, text: &str) -> Vec<String> {
 
 /// Returns a path from the top for one that is named in a directory; none where it would leave the repository.
 fn inside(directory: &str, name: &str) -> Option<String> {
-    if name.is_empty() || name.starts_with(['/', '~']) || name.contains(['\\', ':']) {
+    // The configuration of the repository may hold a token.
+    let is_of_git = name.split('/').any(|part| part.eq_ignore_ascii_case(".git"));
+    if is_of_git || name.starts_with(['/', '~']) || name.contains(['\\', ':']) || name.is_empty() {
         return None;
     }
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    for part in name.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            // The configuration of the repository may hold a token.
-            part if part.eq_ignore_ascii_case(".git") => return None,
-            part => parts.push(part),
-        }
-    }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    gitpath::folded(directory, name).filter(|path| !path.is_empty())
 }
 
 /// Writes the text of a command with the files that go with it.

@@ -13,6 +13,7 @@ use super::makefile::{self, Makefile};
 use super::search_path::{AddedPlace, AddedPlaces, SearchPlace};
 use super::tree::{Tree, extension};
 use super::{named_modules, read_words};
+use crate::base::gitpath;
 use crate::base::text::{after_last, first_line, head};
 use crate::shell::command::{SimpleCommand, commands};
 use crate::shell::token::ShellOperator;
@@ -1890,15 +1891,7 @@ fn entered(directory: &str, path: &str) -> Option<String> {
         // it may lead anywhere.
         return None;
     }
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            _ => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
+    gitpath::folded(directory, path)
 }
 
 #[cfg(test)]
