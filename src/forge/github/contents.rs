@@ -493,15 +493,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_the_id_that_git_gives_it() {
-        assert_eq!(id_of("blob", b"hello\n", 40), "ce013625030ba8dba906f756967f9e9ca394464a");
-        assert_eq!(
-            id_of("blob", b"", 64),
-            "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
-        );
-    }
-
-    #[test]
     fn the_server_is_that_of_the_environment() {
         let of = |env: &[(&str, &str)]| {
             let lookup =
