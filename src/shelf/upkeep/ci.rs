@@ -12,7 +12,7 @@ use super::matrix_leg::MatrixLeg;
 use super::named_environments;
 use super::no_checks::is_plainly_none;
 use super::node_packages::package_manager;
-use super::recipes::{first_recipe, recipes};
+use super::recipes::{MAKEFILES, first_recipe, recipes};
 use super::result_files::{without_options, without_result_files};
 use super::rust_toolchain::{self, RustToolchain, with_toolchain};
 use super::script_lines::{
@@ -294,33 +294,25 @@ impl CiContents {
 
     /// Returns the line that calls the tests of `CMake`, in a step that needs others before it.
     pub(super) fn call_of_ctest(&self) -> Option<&CiCommand> {
-        let is_call = |line: &&CiCommand| {
-            let words = words(&line.command);
-            matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
-        };
-        let by_make = |line: &&CiCommand| {
-            matches!(words(&line.command).as_slice(), ["make", "test", ..]) && self.is_made_by_cmake(line)
-        };
         let all = || self.commands.iter();
-        all().find(is_call).or_else(|| all().find(by_make))
+        all().find(|line| calls_ctest(line)).or_else(|| all().find(|line| self.tests_by_made_makefile(line)))
     }
 
-    /// Tells whether an earlier line of the job calls `CMake` in the same directory, below the top, which has the Makefile from that.
-    fn is_made_by_cmake(&self, line: &CiCommand) -> bool {
+    /// Tells whether a line calls the tests of a Makefile that `CMake` has made: an earlier line of its job calls that in the same
+    /// directory, below the top.
+    fn tests_by_made_makefile(&self, line: &CiCommand) -> bool {
         let is_before = |other: &&CiCommand| other.evidence.line < line.evidence.line;
         let is_cmake = |other: &CiCommand| words(&other.command).first() == Some(&"cmake");
         let of_job = self.commands.iter().filter(|other| other.job == line.job).filter(is_before);
         let mut here = of_job.filter(|other| other.directory == line.directory);
-        !line.directory.is_empty() && here.any(is_cmake)
+        let calls_tests = matches!(words(&line.command).as_slice(), ["make", "test", ..]);
+        calls_tests && !line.directory.is_empty() && here.any(is_cmake)
     }
 
     /// Tells whether the tests of `CMake` are called in some line, also one that only its job knows all of.
     pub(super) fn tests_by_cmake(&self) -> bool {
-        self.commands.iter().chain(&self.of_other_machines).any(|line| {
-            let words = words(&line.command);
-            matches!(words.as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
-                || matches!(words.as_slice(), ["make", "test", ..]) && self.is_made_by_cmake(line)
-        })
+        let mut all = self.commands.iter().chain(&self.of_other_machines);
+        all.any(|line| calls_ctest(line) || self.tests_by_made_makefile(line))
     }
 
     /// Tells whether some jobs make checks in a container and others without one: no job of ours is both.
@@ -421,6 +413,11 @@ impl CiContents {
         self.commands = possible;
         self.of_other_machines = other;
     }
+}
+
+/// Tells whether a line calls the tests of `CMake` by its own programs.
+fn calls_ctest(line: &CiCommand) -> bool {
+    matches!(words(&line.command).as_slice(), ["ctest", ..] | ["cmake", "--workflow", ..])
 }
 
 /// Returns what the workflows run, each check once: measured or not, it is the same.
@@ -768,8 +765,7 @@ fn recipes_say(repository: &Repository, line: &CiCommand, found: &Recognised) ->
 
 /// Returns the text of the Makefile of a directory.
 fn makefile<'r>(repository: &'r Repository, directory: &str) -> Option<&'r str> {
-    let files = ["GNUmakefile", "makefile", "Makefile"];
-    files.iter().find_map(|file| repository.text(&joined(directory, file)))
+    MAKEFILES.iter().find_map(|file| repository.text(&joined(directory, file)))
 }
 
 /// Returns the check that a line is behind another one of its job, though by itself it is none for a reason.
@@ -929,11 +925,10 @@ fn writes_nothing(repository: &Repository, line: &CiCommand, words: &[String]) -
 
 /// Tells whether there is a Makefile before anything is configured.
 pub(super) fn has_makefile(repository: &Repository, line: &CiCommand) -> bool {
-    let files = ["GNUmakefile", "makefile", "Makefile"];
     // These options name another folder or file, of which nothing is known here.
     line.command.contains(" -C")
         || line.command.contains(" -f")
-        || files.iter().any(|file| repository.has(joined(&line.directory, file).as_str()))
+        || MAKEFILES.iter().any(|file| repository.has(joined(&line.directory, file).as_str()))
 }
 
 /// Tells whether a task of the repository is its build, which its tests may need.

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+/// The names of a Makefile, in the order in which make looks for one.
+pub(super) const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
 /// A recipe of a Makefile or a justfile.
 pub(super) struct Recipe<'t> {
     pub(super) name: &'t str,

@@ -13,7 +13,7 @@ use super::install_lines::{
 };
 use super::job_services::{JobContainer, JobServices};
 use super::node_packages::package_manager;
-use super::recipes::{first_recipe, recipes};
+use super::recipes::{MAKEFILES, first_recipe, recipes};
 use super::rust_toolchain::{VARIABLE, component, is_toolchain, made_usual, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
@@ -734,8 +734,9 @@ impl SetUpPlace<'_> {
 
     /// Tells whether all that make does where no task is named is to install something.
     fn installs_by_make(&self) -> bool {
-        let files = ["GNUmakefile", "makefile", "Makefile"];
-        let Some(text) = self.here.first(&files).and_then(|file| self.here.text(file)) else { return false };
+        let Some(text) = self.here.first(&MAKEFILES).and_then(|file| self.here.text(file)) else {
+            return false;
+        };
         let goal = first_recipe(text);
         let all = recipes(text);
         let body =

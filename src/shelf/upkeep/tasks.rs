@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::altered_checkout::alters_files;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::node_packages::package_manager;
-use super::recipes::{Recipe, recipes};
+use super::recipes::{MAKEFILES, Recipe, recipes};
 use super::unused::{Reason, UnusedCommand};
 use super::{ci, lined_yaml};
 use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches, writes};
@@ -266,8 +266,7 @@ fn just(repository: &Repository) -> Vec<RepositoryTask> {
 }
 
 fn make(repository: &Repository) -> Vec<RepositoryTask> {
-    // In the order in which GNU make looks for them.
-    of_recipes(repository, &["GNUmakefile", "makefile", "Makefile"], "make")
+    of_recipes(repository, &MAKEFILES, "make")
 }
 
 /// Reads a mapping of names to what they do.
