@@ -199,9 +199,13 @@ async fn given_up(cancel: &mut Cancel, limit: Duration) {
             return;
         }
     }
-    // Where the wait is short anyway, it is the wait itself that ends it.
-    let longest = if limit > SHORT_PATIENCE { SHORT_PATIENCE } else { limit.saturating_mul(2) };
-    let _hurried_or_over = tokio::time::timeout(longest, cancel.differs_from(known)).await;
+    let hurried = cancel.differs_from(known);
+    if limit > SHORT_PATIENCE {
+        let _hurried_or_over = tokio::time::timeout(SHORT_PATIENCE, hurried).await;
+    } else {
+        // The wait is short by itself.
+        hurried.await;
+    }
 }
 
 /// Says what could not be reported. Missing permissions of the token are a notice and not a warning: on the pull request of a fork they
