@@ -7,18 +7,15 @@
 )]
 #![expect(clippy::disallowed_methods, reason = "a benchmark looks at the clock")]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use indexmap::IndexMap;
 use ll_loop::internals::base::redact::Redactor;
 use ll_loop::internals::base::time::Timestamp;
 use ll_loop::internals::definition::load;
 use ll_loop::internals::engine::event::{Llm, LoopStart, SCHEMA, Source};
-use ll_loop::internals::engine::question::People;
 use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::observation::Observation;
@@ -26,7 +23,7 @@ use ll_loop::internals::journal::files::RunFiles;
 use ll_loop::internals::journal::snapshot::{self, Snapshot, Surroundings};
 use ll_loop::internals::journal::writer::{EventTime, Journal};
 use ll_loop::internals::machine::compile::compile;
-use ll_loop::internals::machine::{Budget, Machine, OnChange};
+use ll_loop::internals::machine::{Machine, OnChange};
 
 const STEPS: usize = 101_000;
 
@@ -102,51 +99,35 @@ fn steps(root: &Path, machine: &Machine, count: usize) -> Vec<Duration> {
 }
 
 fn start(machine: &Machine) -> Start {
-    Start {
-        event: LoopStart {
-            r#loop: machine.name.clone(),
-            run_id: "long-1".to_owned(),
-            definition_sha256: String::new(),
-            max_iterations: machine.limits.iterations.limit,
-            inputs: Vec::new(),
-            llm: Llm::Off,
-            board: None,
-            strict: false,
-            until_clean: false,
-            warnings: Vec::new(),
-            nights: Vec::new(),
-            source: Source::default(),
-            parent: None,
-            assignment: None,
-            merges: None,
-            place: None,
-            trace: None,
-            commit: None,
-            context: serde_json::Map::new(),
-            overrides: Box::default(),
-            tree: None,
-            on_change: OnChange::Report,
-            no_closing_pass: false,
-            policy: Vec::new(),
-            checks: Box::default(),
-            schema: SCHEMA,
-        },
-        at: Timestamp::from_millis(0),
+    let event = LoopStart {
+        r#loop: machine.name.clone(),
+        run_id: "long-1".to_owned(),
+        definition_sha256: String::new(),
+        max_iterations: machine.limits.iterations.limit,
+        inputs: Vec::new(),
+        llm: Llm::Off,
+        board: None,
+        strict: false,
+        until_clean: false,
+        warnings: Vec::new(),
+        nights: Vec::new(),
+        source: Source::default(),
+        parent: None,
+        assignment: None,
+        merges: None,
+        place: None,
+        trace: None,
+        commit: None,
         context: serde_json::Map::new(),
-        env: BTreeMap::new(),
-        key: "long-1".to_owned(),
-        run_dir: "/run".to_owned(),
-        deadline: None,
-        timeout: None,
-        budget: Budget::default(),
-        on_handoff: None,
-        people: People::Here,
-        approvals: Vec::new(),
-        merged_head: None,
-        captured: IndexMap::new(),
-        shares_tree: false,
-        reused: None,
-    }
+        overrides: Box::default(),
+        tree: None,
+        on_change: OnChange::Report,
+        no_closing_pass: false,
+        policy: Vec::new(),
+        checks: Box::default(),
+        schema: SCHEMA,
+    };
+    Start::of(event, Timestamp::from_millis(0), "long-1")
 }
 
 /// Takes the journal of the long run, and lets the program go on with it.
