@@ -1,8 +1,10 @@
 //! Lines of one script of a step, of which an earlier one makes what a later one checks: together they are one check.
 
-use super::ci::{CiCommand, CiContents, ComposedCheck, check_of, has_makefile, script_of};
+use super::ci::{CiCommand, CiContents};
+use super::ci_checks::ComposedCheck;
 use super::found_repository::{Finding, Repository};
 use super::install_lines::makes_ready;
+use super::line_purpose::{check_of, has_makefile, script_of};
 use super::no_checks::is_plainly_none;
 use super::script_lines::asks_git;
 

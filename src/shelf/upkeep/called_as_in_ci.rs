@@ -1,7 +1,8 @@
 //! How the workflows call what a loop checks: with which variables and which toolchain, and on a terminal.
 
-use super::ci::{Caveat, CiCommand, CiContents, MACHINES, is_commit, script_of, words};
+use super::ci::{Caveat, CiCommand, CiContents, is_commit, words};
 use super::found_repository::{Finding, Repository};
+use super::line_purpose::{MACHINES, script_of};
 use super::rust_toolchain;
 use super::task_texts::scripts_of_task;
 use super::terminal::TerminalCall;

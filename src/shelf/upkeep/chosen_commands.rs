@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::accounted_lines::{accounted, of_other_systems};
 use super::block_checks::block_checks;
 use super::called_as_in_ci::{as_in_ci, only_with_services, own_variables};
-use super::ci::{CiChecks, CiContents, ComposedCheck, unused_finding, words};
+use super::ci::{CiContents, unused_finding, words};
+use super::ci_checks::{CiChecks, ComposedCheck};
 use super::cmake_targets::target_checks;
 use super::drift_checks::drift_checks;
 use super::found_repository::{Finding, Repository};
@@ -14,7 +15,7 @@ use super::script_lines::{asks_git, without_assignments};
 use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
 use super::trial::{Trials, Tried};
 use super::unused::{Reason, UnusedCommand, UnusedPackage};
-use super::{ci, offers, tasks, toolchains};
+use super::{ci, ci_checks, ci_files, line_purpose, offers, tasks, toolchains};
 use crate::tools::{Manner, Purpose, recognise, recognise_line, task_part};
 
 /// A check of a loop, and what mends what it finds.
@@ -75,7 +76,7 @@ fn found(
     };
     let of_blocks: Vec<ComposedCheck> = of_blocks.into_iter().filter(is_free).collect();
     composed.extend(of_blocks);
-    let CiChecks { found, mut unused } = ci::run(repository, contents, &composed);
+    let CiChecks { found, mut unused } = ci_checks::run(repository, contents, &composed);
     let mut of_ci = Vec::new();
     let mut own = tasks::own(repository, &contents.commands);
     let is_partial = |one: &Finding| !one.is_fix && needs_base(repository, one);
@@ -134,7 +135,7 @@ fn why_passed_over(repository: &Repository, contents: &CiContents, at: usize, fi
 
 /// Plans the checks of a repository. With `mends`, a tool mends what it finds also where the repository has no task for that.
 fn plan(repository: &Repository, mends: bool) -> Plan {
-    let contents = ci::contents(repository);
+    let contents = ci_files::contents(repository);
     let in_ci = contents.commands.as_slice();
     // Tests that the CI only calls with something beside them need that here as well.
     let (of_toolchains, lacking): (Vec<Finding>, Vec<Finding>) =
@@ -165,7 +166,7 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
                 .filter(|fix| !has_plain || is_plain_task(check) || !is_plain_task(fix));
             let fix = of_task.or_else(|| mends.then(|| of_tool(check)).flatten());
             let name = name(check, purpose, of_purpose.len(), &checks);
-            let needs_build = ci::is_behind_build(in_ci, check);
+            let needs_build = ci_checks::is_behind_build(in_ci, check);
             let fix = fix.filter(|_| has_fix);
             checks.push(Check { name, finding: (*check).clone(), fix, needs_build });
         }
@@ -392,7 +393,7 @@ fn is_passed_over(
     let runner = ["tox", "nox"].into_iter().find(|runner| words(&task.command).first() == Some(runner));
     match (&task.evidence.task, runner) {
         (None, _) => false,
-        (Some(_), Some(runner)) => !ci::names(repository, runner),
+        (Some(_), Some(runner)) => !ci_files::names(repository, runner),
         (Some(_), None) => {
             let stays = || {
                 // What is called elsewhere, nobody knows here; and who runs the hooks, the hooks say.
@@ -431,7 +432,7 @@ fn is_called_otherwise(
         return false;
     }
     in_ci.iter().any(|line| {
-        ci::script_of(repository, &line.directory, &line.command)
+        line_purpose::script_of(repository, &line.directory, &line.command)
             .is_some_and(|script| scripts.contains(&script))
             && !of_ci.iter().any(|check| check.evidence == line.evidence)
     })
@@ -642,7 +643,7 @@ fn with_own_checks(repository: &Repository, whole: &Plan) -> Vec<UnusedPackage> 
         let below = repository.below(package);
         !is_called(package)
             && !is_workspace
-            && !tasks::own(&below, &ci::contents(&below).commands).found.is_empty()
+            && !tasks::own(&below, &ci_files::contents(&below).commands).found.is_empty()
     });
     unseen.map(|package| UnusedPackage { package: package.to_owned(), why: Reason::HasOwnTasks }).collect()
 }

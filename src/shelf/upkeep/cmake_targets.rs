@@ -1,6 +1,7 @@
 //! Lines that build a target of `CMake`, `cmake --build build --target lint`: with what configures their directory they are one check.
 
-use super::ci::{CiCommand, CiContents, ComposedCheck};
+use super::ci::{CiCommand, CiContents};
+use super::ci_checks::ComposedCheck;
 use super::found_repository::Finding;
 use super::script_lines::raw_words;
 use crate::tools::{Purpose, is_other, is_some_check, is_some_test, task_kind};

@@ -1,9 +1,11 @@
 //! Lines of a job that make something anew, and the question to git behind them whether that changed a file: together they are one check.
 
 use super::called_as_in_ci::is_of_checks;
-use super::ci::{CiCommand, CiContents, ComposedCheck, has_makefile, script_of};
+use super::ci::{CiCommand, CiContents};
+use super::ci_checks::ComposedCheck;
 use super::found_repository::{Finding, Repository};
 use super::install_lines::makes_ready;
+use super::line_purpose::{has_makefile, script_of};
 use super::no_checks::is_plainly_none;
 use super::script_lines::{asks_git, without_assignments};
 use crate::tools::{Manner, Purpose, recognise_line};

@@ -1,6 +1,6 @@
 //! Whether the hooks of pre-commit are run for changes, or only stand there for whoever has installed them.
 
-use super::ci;
+use super::ci_files;
 use super::found_repository::{Finding, Repository};
 use super::tasks::of_repository;
 
@@ -45,5 +45,5 @@ pub(super) fn are_only_there(repository: &Repository, check: &Finding) -> bool {
         repository.paths().any(|path| is_meant(path) && repository.text(path).is_some_and(names))
     };
     let of_tasks = || of_repository(repository).iter().any(|task| task.file != FILE && names(&task.body));
-    !(ci::say(repository, &["pre-commit", "prek"]) || of_service() || of_other_files() || of_tasks())
+    !(ci_files::say(repository, &["pre-commit", "prek"]) || of_service() || of_other_files() || of_tasks())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ci::{self, OWN_WORKFLOWS};
+use super::ci_files::{self, OWN_WORKFLOWS};
 use super::found_repository::Repository;
 
 /// Programs that look for it, as workflows name them.
@@ -23,7 +23,7 @@ const SETTINGS: [&str; 5] = [".copywrite.hcl", ".licenserc", "REUSE.toml", "lice
 /// Returns the comment that most files of the repository carry which have comments as YAML does, where something looks for it.
 pub(super) fn licence_header(repository: &Repository) -> Option<String> {
     let is_setting = |path: &str| SETTINGS.iter().any(|begin| path.starts_with(begin));
-    if !repository.paths().any(is_setting) && !ci::say(repository, &CHECKERS) {
+    if !repository.paths().any(is_setting) && !ci_files::say(repository, &CHECKERS) {
         return None;
     }
     let is_own = |path: &&str| path.starts_with(".loops/") || OWN_WORKFLOWS.contains(path);

@@ -2,7 +2,7 @@
 
 use super::found_repository::{Evidence, Finding, Repository, line_of};
 use super::unused::{Reason, UnusedCommand};
-use super::{ci, tasks};
+use super::{ci, ci_files, tasks};
 use crate::tools::{TOOLS, Tool, recognise_line};
 
 /// Returns the tools that are configured and that no check is known to call.
@@ -50,7 +50,7 @@ pub(super) fn configured(
     let offer = |tool: &Tool| {
         let command = on_files(tool.offer.as_deref()?, &tool.offer_files);
         let evidence = evidence(tool, repository)?;
-        let is_named = || tool.programs().iter().any(|program| ci::mention(repository, program));
+        let is_named = || tool.programs().iter().any(|program| ci_files::mention(repository, program));
         (!is_called(tool) && !is_run(tool)).then(|| UnusedCommand {
             command,
             directory: String::new(),

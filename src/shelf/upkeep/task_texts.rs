@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::ci::{script_of, words};
+use super::ci::words;
 use super::found_repository::{Finding, Repository};
+use super::line_purpose::script_of;
 use super::tasks::{RepositoryTask, of_repository, without_changes};
 use crate::base::text::after_last;
 use crate::tools::{Recognised, Tool, ToolCheck, recognise, recognise_line};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::ci::{self, CiContents};
+use super::ci_files;
 use super::found_repository::{Evidence, Finding, Repository, declared, line_of};
 use super::tasks::python;
 use super::unused::{Reason, UnusedCommand};
@@ -332,7 +333,7 @@ fn calls_bazel(repository: &Repository) -> bool {
         extension(path) == Some("sh")
             && repository.text(path).is_some_and(|text| calls.iter().any(|call| text.contains(call)))
     };
-    repository.paths().any(|path| is_of_bazel(path) || is_script(path)) || ci::say(repository, &calls)
+    repository.paths().any(|path| is_of_bazel(path) || is_script(path)) || ci_files::say(repository, &calls)
 }
 
 /// The checks of a flake: it says itself that it has some. Beside another toolchain they are often only its packages.

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::ci::{CiAction, CiContents, contents, is_commit};
+use super::ci::{CiAction, CiContents, is_commit};
+use super::ci_files::contents;
 use super::found_repository::Repository;
 use super::gitlab::gitlab;
 use super::job_services::{self, JobContainer};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::ci::{self, OWN_WORKFLOWS};
+use super::ci_files::{self, OWN_WORKFLOWS};
 use super::found_repository::Repository;
 use super::{lined_yaml, tasks};
 use crate::base::node::Node;
@@ -43,7 +43,7 @@ impl Linters {
         Self {
             yamllint: config.iter().any(|file| repository.has(file))
                 || tasks::call(repository, "yamllint")
-                || ci::names(repository, "yamllint"),
+                || ci_files::names(repository, "yamllint"),
             eslint: ["\"eslint-plugin-yml\"", "\"@antfu/eslint-config\""]
                 .iter()
                 .any(|name| package.contains(name)),
@@ -58,7 +58,7 @@ pub(super) fn is_spelt(repository: &Repository) -> bool {
     config.into_iter().any(|file| repository.has(file))
         || repository.text("package.json").is_some_and(|package| package.contains("\"cspell\""))
         || tasks::call(repository, "cspell")
-        || ci::names(repository, "cspell")
+        || ci_files::names(repository, "cspell")
 }
 
 /// Words of ours that are in no dictionary of cspell.
