@@ -142,6 +142,8 @@ pub(super) struct CiCommand {
     pub(super) of_step: usize,
     /// Where its step stands in its file.
     pub(super) step: usize,
+    /// The name of its step, where that does nothing else.
+    pub(super) title: Option<String>,
     pub(super) evidence: Evidence,
 }
 
@@ -435,6 +437,11 @@ impl CiCommand {
             && !self.has(Caveat::AsksEarlier)
     }
 
+    /// Tells whether its job has prepared for it what no other job can be told: its machine, or secrets.
+    pub(super) fn is_prepared_or_secret(&self) -> bool {
+        self.has(Caveat::Prepared) || self.has(Caveat::HasSecrets)
+    }
+
     /// Takes it for a test as it is written.
     pub(super) fn as_test(&self) -> Finding {
         Finding {
@@ -483,8 +490,13 @@ pub(super) fn is_commit(version: &str) -> bool {
 
 /// Tells whether an action sets something up, by its name. Others may be given a token to write with it.
 pub(super) fn is_of_set_up(name: &str) -> bool {
-    let name = up_to(name, &['@']);
-    after_last(name, &['/']).split('-').any(|word| word == "setup")
+    let own = after_last(up_to(name, &['@']), &['/']);
+    let has = |known: &[&str]| own.split('-').any(|word| known.contains(&word));
+    // What a project depends on, a line of ours installs.
+    let is_of_packages =
+        has(&["composer", "npm", "pnpm", "yarn", "bundle", "bundler", "deps", "dependencies"]);
+    let fetches = own.starts_with("download-") && own != "download-artifact";
+    has(&["setup"]) || !is_of_packages && (fetches || has(&["install", "installer", "binstall"]))
 }
 
 /// A place that is no part of the repository.

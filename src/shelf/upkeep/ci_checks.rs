@@ -8,6 +8,7 @@ use super::line_purpose::{PUBLISHES, check_of, is_build, prepares, script_of};
 use super::node_packages::package_manager;
 use super::result_files::without_options;
 use super::script_lines::{asks_git, without_assignments};
+use super::step_titles::check_by_title;
 use super::unused::{Reason, UnusedCommand};
 use super::when_jobs_run::OtherMachine;
 use crate::base::text::after_last;
@@ -81,6 +82,7 @@ pub(super) fn run(repository: &Repository, contents: &CiContents, composed: &[Co
                 Err(why) => {
                     let is_behind = checked.contains(line.job.as_str());
                     let own = is_behind.then(|| behind_checks(repository, line, why)).flatten();
+                    let own = own.or_else(|| check_by_title(repository, contents, line, why, is_behind));
                     if let Some(finding) = own {
                         first.push(finding);
                         continue;

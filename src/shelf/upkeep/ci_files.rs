@@ -11,6 +11,7 @@ use super::when_jobs_run::{
     value_of_matrix,
 };
 use crate::base::node::{Entry, Node};
+use crate::base::text::{after_last, first_word};
 
 /// The workflow that `init` writes: what stands there is not what the repository said by itself.
 pub(super) const OWN_WORKFLOWS: [&str; 2] =
@@ -187,7 +188,21 @@ fn workflow(repository: &Repository, path: &str) -> Option<Node> {
         return None;
     }
     let root = lined_yaml::parse(repository.text(path)?)?;
+    if path == ".gitlab-ci.yml" && is_written_here(&root) {
+        return None;
+    }
     // What publishes is not a check. One that proposed changes start checks them, whatever it does with a tag.
     let publishes = ["release", "publish", "deploy"].iter().any(|part| path.contains(part));
     (!publishes || is_before_merge(&root)).then_some(root)
+}
+
+/// Tells whether all that the jobs of a pipeline do is to run loops: `init` has written it.
+fn is_written_here(pipeline: &Node) -> bool {
+    let runs_loop = |line: &Node| {
+        let program = lined_yaml::text(Some(line)).map_or("", first_word);
+        after_last(program, &['/']) == "ll-loop"
+    };
+    let jobs = lined_yaml::entries(Some(pipeline)).iter().filter_map(|job| job.value.get("script"));
+    let mut jobs = jobs.peekable();
+    jobs.peek().is_some() && jobs.all(|script| lined_yaml::items(Some(script)).iter().any(runs_loop))
 }

@@ -23,6 +23,7 @@ use super::script_lines::{
     StepShell, asks_git, is_plain, is_plain_input, logical_lines, understood_commands, why_not_understood,
     with_questions, without_assignments, without_messages, without_reporter,
 };
+use super::step_titles::does_one_thing;
 use super::terminal::{TerminalCall, is_terminal};
 use super::unused::Reason;
 use super::when_jobs_run::{
@@ -77,6 +78,8 @@ struct JobPlace<'j> {
     of_step: usize,
     /// Where the step stands in its file.
     step: usize,
+    /// Its name, where its script does one thing.
+    title: Option<&'j str>,
     matrix: Matrix<'j>,
     /// The job of the matrix whose place a loop takes.
     leg: MatrixLeg,
@@ -304,6 +307,8 @@ impl Workflow<'_> {
         let mut own = variables(step.get("env"), of_leg);
         let of_step = own.len();
         own.extend(place.variables.iter().cloned());
+        let script = lined_yaml::text(step.get("run"));
+        let title = lined_yaml::text(step.get("name")).filter(|_| script.is_some_and(does_one_thing));
         let mut place = JobPlace {
             machine: machine.or(place.machine),
             directory: written_directory(Some(step)).or(place.directory),
@@ -311,6 +316,7 @@ impl Workflow<'_> {
             variables: own,
             of_step,
             step: step.span.range.start,
+            title,
             condition: place.leg.condition_of_others(condition).filter(|_| !place.has_task_each),
             matrix,
             ..place.clone()
@@ -614,6 +620,7 @@ impl Workflow<'_> {
             variables: place.variables.clone(),
             of_step: place.of_step,
             step: place.step,
+            title: place.title.map(str::to_owned),
             evidence,
         }
     }

@@ -8,6 +8,7 @@ use super::install_lines::makes_ready;
 use super::line_purpose::{has_makefile, script_of};
 use super::no_checks::is_plainly_none;
 use super::script_lines::{asks_git, without_assignments};
+use super::step_titles::RUNNERS;
 use crate::tools::{Manner, Purpose, recognise_line};
 
 /// The most lines that make something before one question.
@@ -77,39 +78,6 @@ fn is_check(line: &CiCommand) -> bool {
     recognise_line(&line.command)
         .is_some_and(|found| found.manner == Manner::Pure && found.purpose != Some(Purpose::Build))
 }
-
-/// Runners of tasks and languages, whose programs the set-up of a job brings along.
-const RUNNERS: [&str; 29] = [
-    "make",
-    "just",
-    "task",
-    "npm",
-    "pnpm",
-    "yarn",
-    "bun",
-    "npx",
-    "node",
-    "deno",
-    "cargo",
-    "go",
-    "python",
-    "python3",
-    "uv",
-    "poetry",
-    "pdm",
-    "hatch",
-    "tox",
-    "nox",
-    "bundle",
-    "rake",
-    "composer",
-    "php",
-    "mvn",
-    "./mvnw",
-    "gradle",
-    "./gradlew",
-    "mix",
-];
 
 /// Tells whether a line may make files of the repository anew, by something that is there wherever its job is made ready.
 fn makes(repository: &Repository, line: &CiCommand) -> bool {

@@ -307,8 +307,10 @@ fn own_script(
         let kind = task_kind(name, &rest.join(" ")).filter(|_| is_there).ok_or(Reason::NamesSayNothing)?;
         return Ok((kind.purpose.ok_or(Reason::Mends)?, kind.mends));
     }
+    let called = CalledScript::of(repository, &line.directory, &plain);
+    let is_made = || plain.first().is_some_and(|program| is_local_program(program));
     let CalledScript { path, arguments: rest } =
-        CalledScript::of(repository, &line.directory, &plain).ok_or(Reason::Unknown)?;
+        called.ok_or_else(|| if is_made() { Reason::NamesBuilt } else { Reason::Unknown })?;
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     // A script that changes the repository itself is no check of that.
@@ -342,6 +344,13 @@ fn own_script(
         () if is_of_linters || (is_some_check(stem) && rest.is_empty()) => Ok((Purpose::Lint, false)),
         () => Err(Reason::UnknownScript),
     }
+}
+
+/// Tells whether a program is called by a path of the repository, where no manager of packages puts one.
+fn is_local_program(program: &str) -> bool {
+    let is_installed = ["vendor/", "node_modules/", ".venv/", "venv/"];
+    let plain = program.trim_start_matches("./");
+    program.starts_with("./") && !is_installed.iter().any(|place| plain.starts_with(place))
 }
 
 /// A script of the repository as a command calls it.

@@ -36,6 +36,7 @@ mod result_files;
 mod rust_toolchain;
 mod script_lines;
 mod setup;
+mod step_titles;
 mod task_texts;
 mod tasks;
 mod terminal;

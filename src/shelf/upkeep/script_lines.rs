@@ -255,9 +255,15 @@ pub(super) fn with_questions(lines: Vec<(usize, String)>) -> Vec<(usize, String)
             inner.push(next);
         }
         let fails = |next: &&(usize, String)| matches!(next.1.trim(), "exit 1" | "false" | "exit 2");
-        let is_else = |next: &(usize, String)| next.1.trim().starts_with("el");
+        let is_other = |next: &(usize, String)| next.1.trim().starts_with("el");
+        let (asked, other) = inner.split_at(inner.iter().position(is_other).unwrap_or(inner.len()));
+        // What is said where nothing has changed decides nothing.
+        let only_says = |next: &(usize, String)| {
+            let line = next.1.trim();
+            line == "else" || line.starts_with("echo ") && !line.contains(['>', '|', ';', '&', '`'])
+        };
         let is_one =
-            lines.peek().is_some() && inner.iter().any(|next| fails(&next)) && !inner.iter().any(is_else);
+            lines.peek().is_some() && asked.iter().any(|next| fails(&next)) && other.iter().all(only_says);
         if is_one {
             lines.next();
             found.push((at, question));

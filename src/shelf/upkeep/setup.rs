@@ -447,7 +447,8 @@ impl SetUpPlace<'_> {
     /// Returns the actions by which all jobs of a check set up what is not known here, such as an editor or a formatter. What only some
     /// of them have, the others do without.
     fn actions_of_others(&self, called: &[&Finding]) -> Vec<SetUp> {
-        let is_known = |name: &str| KNOWN_ACTIONS.iter().any(|known| known.name == name);
+        let is_known =
+            |name: &str| KNOWN_ACTIONS.iter().any(|known| known.name == name) || OF_CRATES.contains(&name);
         let is_set_up = |action: &&CiAction| {
             is_of_set_up(&action.name)
                 && action.is_whole
@@ -477,8 +478,13 @@ impl SetUpPlace<'_> {
     /// Tells whether a language that no job of the checks sets up by this action is set up by one of others: by the name of that.
     fn is_set_up_by_others(&self, step: &SetUp, of_others: &[SetUp]) -> bool {
         let SetUp::Action { action, .. } = step else { return false };
-        let name = |path: &str| after_last(up_to(path, &['@']), &['/']).to_owned();
-        let is_same = |other: &SetUp| matches!(other, SetUp::CopiedAction { uses, .. } if name(uses) == name(action.name));
+        let own = after_last(action.name, &['/']);
+        // `setup-cached-uv` does what `setup-uv` does.
+        let is_same = |other: &SetUp| {
+            let SetUp::CopiedAction { uses, .. } = other else { return false };
+            let mut others = after_last(up_to(uses, &['@']), &['/']).split('-');
+            own.split('-').all(|word| others.by_ref().any(|other| other == word))
+        };
         of_others.iter().any(is_same) && !self.calls_action(action.name)
     }
 
@@ -505,7 +511,7 @@ impl SetUpPlace<'_> {
                     && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
             };
             match action.name.as_str() {
-                name @ ("taiki-e/install-action" | "taiki-e/cache-cargo-install-action") => {
+                name if OF_CRATES.contains(&name) => {
                     let tools = input("tool").into_iter().flat_map(words);
                     // The first one knows tools that are not crates as well, and this prefix is what tells them apart.
                     let is_of_any = name == "taiki-e/install-action";
@@ -1208,6 +1214,9 @@ pub(super) fn unbound(command: &str) -> String {
     let is_module = command.starts_with("go install ") && command.contains('@');
     if is_module { format!("GOTOOLCHAIN=auto {command}") } else { command.to_owned() }
 }
+
+/// Actions that install crates, which a line says as well.
+const OF_CRATES: [&str; 2] = ["taiki-e/install-action", "taiki-e/cache-cargo-install-action"];
 
 /// The files by which the packages of Node are locked.
 const LOCKS: [&str; 6] =

@@ -104,7 +104,7 @@ reasons! {
     /// A path of a runner.
     OfOneMachine = "it names a place of the machine of its job";
     /// A file that is made.
-    NamesBuilt = "it names what an earlier line of its job has made";
+    NamesBuilt = "it names what an earlier line of its job has made or fetched";
     /// A lock file that is made.
     LacksLock = "it holds to a lock file that is not in the repository";
     /// A Makefile that is made.
@@ -118,13 +118,13 @@ reasons! {
     /// A known tool in an unknown way.
     NotACheckOfTool = "it is not known to check anything in the way it is called";
     /// Tasks whose names say nothing.
-    NamesSayNothing = "the names of its tasks do not say that they check something";
+    NamesSayNothing = "by the names of its tasks it is not known to check something";
     /// Tests that a stranger cannot run.
     HasSecrets = "its job gives it secrets";
     /// A step that follows others.
     AsksEarlier = "it runs only where an earlier step has found something";
     /// An unknown program.
-    Unknown = "nothing here says what it checks";
+    Unknown = "it is not known what it checks";
     /// A script of the repository that says nothing.
     UnknownScript = "neither its name nor its place says that the script checks something";
     /// A script that writes.

@@ -130,7 +130,9 @@ impl GithubJob<'_> {
             "      - uses: {}\n        with:\n          persist-credentials: false\n",
             pinned_as_there(self.contents, &CHECKOUT)
         );
-        let is_meant = |job: &str| self.jobs.is_empty() || self.jobs.contains(job);
+        // A version that is made of the history may be made in a job that no check of ours stands for.
+        let is_any = self.jobs.is_empty() || self.is_versioned_by_history();
+        let is_meant = |job: &str| is_any || self.jobs.contains(job);
         let of_checkout = |known: &&CiAction| known.name == CHECKOUT.name && is_meant(&known.job);
         for key in ["fetch-depth", "submodules"] {
             let calls = self.contents.actions.iter().filter(of_checkout);
@@ -142,6 +144,21 @@ impl GithubJob<'_> {
                 let _ = writeln!(out, "          {key}: {value}");
             }
         }
+    }
+
+    /// Tells whether a build takes the version from tags and commits, by the tool that does.
+    fn is_versioned_by_history(&self) -> bool {
+        let tools = [
+            "setuptools_scm",
+            "setuptools-scm",
+            "hatch-vcs",
+            "versioningit",
+            "poetry-dynamic-versioning",
+            "versioneer",
+        ];
+        let files = ["pyproject.toml", "setup.cfg", "setup.py"];
+        let mut texts = files.iter().filter_map(|file| self.repository.text(file));
+        texts.any(|text| tools.iter().any(|tool| text.contains(tool)))
     }
 
     /// Returns the name of the job, which takes letters, digits, `-` and `_`.

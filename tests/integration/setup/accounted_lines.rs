@@ -51,7 +51,7 @@ fn what_is_no_check_is_named_with_the_reason() {
         &text,
         &[
             "    action: codespell\n",
-            "# Not added, because nothing here says what it checks:\n#   ./prove -l t # .github/workflows/",
+            "# Not added, because it names what an earlier line of its job has made or fetched:\n#   ./prove -l t # .github/workflows/",
             "# Not added, because it stands in a condition, a loop or a function of its script:\n#   shellcheck \"$file\" # ",
             "# Not added, because only its job knows the values in it:\n#   generate $FLAGS # ",
             "# Not added, because it joins commands by more than `&&`:\n#   generate | diff - made.txt # ",
@@ -85,7 +85,7 @@ fn what_is_printed_is_bounded_and_names_the_rest() {
     let printed = project.run(&["init"]).code(0).stdout;
     assert!(
         printed.contains(
-            "  not added: nothing here says what it checks\n    ./prove 0  (.github/workflows/ci.yml:7)\n"
+            "  not added: it names what an earlier line of its job has made or fetched\n    ./prove 0  (.github/workflows/ci.yml:7)\n"
         ),
         "{printed}"
     );

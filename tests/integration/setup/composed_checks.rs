@@ -201,7 +201,8 @@ fn a_reason_is_that_of_the_place_which_says_most() {
         &[
             "action: codespell\n",
             "action: typos\n",
-            "# Not added, because nothing here says what it checks:\n#   ./prove x # .github/workflows/ci.yml:11\n#   reno lint . # ",
+            "# Not added, because it names what an earlier line of its job has made or fetched:\n#   ./prove x # .github/workflows/ci.yml:11\n",
+            "# Not added, because it is not known what it checks:\n#   reno lint . # ",
             "# Not added, because it is written for another shell:\n#   Look at the tables # ",
             "# Not added, because it takes a value from another command:\n#   check \"$(pwd)\" # ",
             "# Not added, because its job has started something before that still runs:\n#   ./server --daemonize yes # ",
@@ -213,7 +214,7 @@ fn a_reason_is_that_of_the_place_which_says_most() {
 
 #[test]
 fn what_an_earlier_line_of_a_script_makes_is_made_before_the_check_behind_it() {
-    let jobs = "  book:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          cargo run --package make-book\n          mdbook build book/en\n          mdbook build book/zh\n  docs:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          ./scripts/docs.sh\n          if [[ $(git diff --stat) != '' ]]; then\n            git diff --color\n            exit 1\n          fi\n  sums:\n    runs-on: ubuntu-latest\n    steps:\n      - run: go generate ./...\n      - run: test -z \"$(git status --porcelain)\"\n  header:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./gen_header.sh --verify\n  each:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        script: [profile, spec]\n    steps:\n      - run: bash script/${{ matrix.script }}\n";
+    let jobs = "  book:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          cargo run --package make-book\n          mdbook build book/en\n          mdbook build book/zh\n  docs:\n    runs-on: ubuntu-latest\n    steps:\n      - run: |\n          ./scripts/docs.sh\n          if [[ $(git diff --stat) != '' ]]; then\n            git diff --color\n            exit 1\n          else\n            echo up to date\n          fi\n  sums:\n    runs-on: ubuntu-latest\n    steps:\n      - run: go generate ./...\n      - run: test -z \"$(git status --porcelain)\"\n  header:\n    runs-on: ubuntu-latest\n    steps:\n      - run: ./gen_header.sh --verify\n  each:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        script: [profile, spec]\n    steps:\n      - run: bash script/${{ matrix.script }}\n";
     let files = [
         ("scripts/docs.sh", "docker run docs\n"),
         ("gen_header.sh", "x\n"),
@@ -240,7 +241,7 @@ fn a_task_of_make_is_what_its_recipe_does_where_its_name_does_not_say() {
     let makefile = "init:\n\tpython -m pip install -r dev.txt\nci:\n\t@echo tests\n\tpython -m pytest tests\nboth:\n\truff check .\n\tpytest -q\nother:\n\truff check .\n\t./deploy\n";
     let files = [("Makefile", makefile), ("dev.txt", "pytest\n")];
     let (text, workflow) = written(jobs, &files);
-    let why = "# Not added, because the names of its tasks do not say that they check something:\n#   make other # ";
+    let why = "# Not added, because by the names of its tasks it is not known to check anything:\n#   make other # ";
     assert_has(&text, &["action: make ci\n", "action: make both\n", why], &["action: make other"]);
     assert_has(&workflow, &["- run: make\n"], &[]);
 }
@@ -289,4 +290,59 @@ fn what_is_synced_leaves_the_lock_file_alone() {
     let jobs = "  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        sync:\n          - {name: lowest, flags: --upgrade --resolution lowest-direct}\n          - {name: locked, flags: --frozen}\n    steps:\n      - uses: astral-sh/setup-uv@v7\n        with: {version: 0.9.5}\n      - run: uv sync ${{ matrix.sync.flags }} --all-extras\n      - run: uv run pytest\n";
     let workflow = workflow_of(jobs, &[("uv.lock", "x\n"), ("pyproject.toml", "[project]\n")]);
     assert_has(&workflow, &["run: uv sync --frozen --all-extras\n", "version: \"0.9.5\"\n"], &["--upgrade"]);
+}
+
+#[test]
+fn the_name_of_a_step_says_that_its_one_command_checks() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pip install reno\n      - name: Check the notes\n        run: reno lint .\n      - name: Validate the schema\n        run: python docs/schema.py docs\n      - name: UI Tests\n        run: make ui-default\n      - name: Check the links\n        run: nowhere links\n      - name: Check the program\n        run: ./program --version\n      - name: Publish and verify\n        run: python docs/publish.py\n      - name: Check twice\n        run: |\n          python docs/one.py\n          python docs/two.py\n";
+    let files = [
+        ("docs/schema.py", "x\n"),
+        ("docs/publish.py", "x\n"),
+        ("docs/one.py", "x\n"),
+        ("docs/two.py", "x\n"),
+        ("Makefile", "ui-default:\n\t./ui\n"),
+    ];
+    let (text, workflow) = written(jobs, &files);
+    assert_has(
+        &text,
+        &[
+            "action: reno lint .\n",
+            "action: python docs/schema.py docs\n",
+            "action: make ui-default\n",
+            "it is not known what it checks:\n#   nowhere links # ",
+            "#   ./program --version # ",
+        ],
+        &["action: nowhere", "action: ./program", "action: python docs/publish", "action: python docs/one"],
+    );
+    assert_has(&workflow, &["run: pip install reno\n"], &[]);
+}
+
+#[test]
+fn what_installs_programs_for_a_check_comes_with_it() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: sigstore/cosign-installer@0123456789012345678901234567890123456789 # v4\n      - uses: anchore/sbom-action/download-syft@0123456789012345678901234567890123456789\n      - run: sudo snap install snapcraft --classic\n      - run: gem install yard\n      - run: cargo test\n";
+    let workflow = workflow_of(jobs, &[("Cargo.toml", "[package]\n")]);
+    assert_has(
+        &workflow,
+        &[
+            "uses: sigstore/cosign-installer@0123456789012345678901234567890123456789",
+            "uses: anchore/sbom-action/download-syft@0123456789012345678901234567890123456789",
+            "run: sudo snap install snapcraft --classic\n",
+            "run: gem install yard\n",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn a_version_that_is_made_of_the_history_needs_all_of_it() {
+    let jobs = "  package:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v4\n        with: {fetch-depth: 0}\n      - run: ./pack\n  test:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v4\n      - uses: hynek/setup-cached-uv@v2\n      - run: uv run pytest\n";
+    for (manifest, is_deep) in [
+        ("[build-system]\nrequires = [\"hatchling\", \"hatch-vcs\"]\n", true),
+        ("[build-system]\nrequires = [\"hatchling\"]\n", false),
+    ] {
+        let workflow = workflow_of(jobs, &[("pyproject.toml", manifest), ("tests/test_a.py", "x\n")]);
+        assert_eq!(workflow.contains("fetch-depth: 0"), is_deep, "{workflow}");
+        // Another action that does what ours does stands for it.
+        assert_has(&workflow, &["uses: hynek/setup-cached-uv@v2"], &["astral-sh/setup-uv"]);
+    }
 }

@@ -923,6 +923,10 @@ fn a_workflow_is_written_for_the_system_that_is_there() {
     let alone = self::project(&[("Makefile", "test:\n\ttrue\n")]);
     assert_eq!(begun(&alone, &["--ci", "none"])["files"].as_array().map(Vec::len), Some(3));
     assert_eq!(begun(&alone, &["--ci", "gitlab"])["files"][1]["path"], ".gitlab-ci.yml");
+    // What it has written itself says nothing of how the repository is checked.
+    for _ in 0..2 {
+        alone.run(&["init", "--ci", "gitlab"]).code(0);
+    }
 }
 
 #[test]
