@@ -428,17 +428,20 @@ impl Engine<'_> {
         let GoingPass {
             mut end, mut verification, cut, refused, failed, made, excused, proves_nothing, ..
         } = *pass;
-        let (RestoredTree { put_back, replaced }, unknown) = match restored {
+        let (RestoredTree { put_back, replaced, written }, unknown) = match restored {
             Ok(restored) => (restored, None),
             Err(why) => (RestoredTree::default(), Some(why)),
         };
         // A check that says no says it whatever judged it; a yes of other judges confirms nothing.
-        let others = replaced.first().filter(|_| refused.is_empty());
-        let failed = failed.or_else(|| {
-            others.map(|path| {
-                format!("`{path}` was not what was put there when the checks had been made once more")
+        let others = replaced.first().map(|path| {
+            format!("`{path}` was not what was put there when the checks had been made once more")
+        });
+        let others = others.or_else(|| {
+            written.map(|path| {
+                format!("`{path}` was written to while the checks were made once more, beside a process that an action had left running")
             })
         });
+        let failed = failed.or_else(|| others.filter(|_| refused.is_empty()));
         let result = match (cut, refused.is_empty() && excused.is_empty()) {
             (Some(_), _) => PassResult::CutShort,
             (None, _) if failed.is_some() => PassResult::NotMade,

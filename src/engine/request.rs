@@ -64,6 +64,15 @@ pub enum Input {
     Yielded,
 }
 
+/// What a check is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckPurpose {
+    /// The state of a loop that is a check.
+    State,
+    /// The closing pass.
+    ClosingPass,
+}
+
 /// A tree that is again what it was before the closing pass.
 #[derive(Clone, Debug, Default)]
 pub struct RestoredTree {
@@ -71,6 +80,8 @@ pub struct RestoredTree {
     pub put_back: Vec<String>,
     /// The judges of the start that were not as they had been placed any more when the checks had been made.
     pub replaced: Vec<String>,
+    /// A judge that was written to while a check was made, beside something that an action had left running.
+    pub written: Option<String>,
 }
 
 /// An answer to something that was not asked: the run waits for another one, or it is over.

@@ -4,12 +4,12 @@ use super::Engine;
 use super::changes::{Changes, Measured, SeenTree};
 use super::event::{Event, LoopComplete};
 use super::outcome::{Outcome, TerminatedBy};
-use super::request::{ActionRequest, JudgingRequest, ObservingCommand, Setting};
+use super::request::{ActionRequest, CheckPurpose, JudgingRequest, ObservingCommand, Setting};
 use super::run::{Deciding, Phase};
 use super::verification::{
     FinalTree, Ground, Grounding, JudgesRecord, MOST_NAMED, Observers, VerdictTree, Verification,
 };
-use super::waiting::{LookFor, WorkRequest};
+use super::waiting::{FoundTree, LookFor, PassWork, Waiting, WorkRequest};
 use crate::base::name::StateName;
 use crate::base::object::ObjectId;
 use crate::evaluate::verdict::Observes;
@@ -117,6 +117,24 @@ impl Engine<'_> {
             return Some(LookFor::Check(state));
         }
         self.has_acted.then(|| LookFor::Judges(state, request.clone()))
+    }
+
+    /// Returns what the check is made for that goes on, if one does.
+    pub fn check_purpose(&self) -> Option<CheckPurpose> {
+        if matches!(self.waiting, Waiting::Closing(PassWork::Check(..))) {
+            return Some(CheckPurpose::ClosingPass);
+        }
+        let acting = self.run.acting().map(|id| self.machine.step(id));
+        let is_check = acting.is_some_and(|step| step.is_check) && self.start.sees_tree();
+        is_check.then_some(CheckPurpose::State)
+    }
+
+    /// Takes that nobody knows which tree the check that goes on has found, and why.
+    pub fn doubt_check(&mut self, unknown: String) {
+        if let Some(id) = self.run.acting() {
+            let state = self.machine.step(id).name.clone();
+            self.found.insert(state, FoundTree::Seen(SeenTree::Unknown { unknown }));
+        }
     }
 
     /// Returns the trees on which verdicts fell that count at the end.

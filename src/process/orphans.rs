@@ -76,12 +76,16 @@ pub struct Orphans {
     known: BTreeMap<i32, KnownOrphan>,
     /// Those that had ended when they were looked for last, and had not been waited for.
     dead: BTreeSet<i32>,
+    /// Those that were there before any of them could come, as a shell has left them that became this process.
+    before: BTreeMap<i32, u64>,
 }
 
 impl Orphans {
     /// Lets them come here from now on. Where the system cannot do that, there are none.
     pub fn adopted() -> Self {
-        Self { is_adopting: cfg!(target_os = "linux") && adopt().is_ok(), ..Self::default() }
+        let before = child_ids(own()).into_iter().filter_map(Process::of);
+        let before = before.map(|process| (process.id, process.start)).collect();
+        Self { is_adopting: cfg!(target_os = "linux") && adopt().is_ok(), before, ..Self::default() }
     }
 
     /// Returns those that were not returned before. What the run itself has started is told to its guard until it has
@@ -103,6 +107,29 @@ impl Orphans {
             }
         }
         new
+    }
+
+    /// Tells whether one of them lives, or may: a process in a group of its own may be one that has hidden whose it is.
+    pub fn are_any(&mut self, guard: &Guard, run: &str) -> bool {
+        self.notice(guard, run);
+        let is_foreign = |process: &Process| !guard.has(process.group) && !self.is_of_program(process);
+        self.is_adopting
+            && child_ids(own()).into_iter().filter_map(Process::of).any(|process| is_foreign(&process))
+    }
+
+    /// Tells whether a process belongs to this program and to nothing that it runs.
+    fn is_of_program(&self, process: &Process) -> bool {
+        let is_here = Process::current().is_none_or(|here| process.group == here.group);
+        is_here || self.before.get(&process.id) == Some(&process.start)
+    }
+
+    /// Tells whether a process is one of a run. One in another session than this program has left that of its action, whatever it
+    /// says in its environment: nothing that this program starts for itself does so.
+    fn is_left(&self, process: &Process, guard: &Guard, run: &str) -> bool {
+        let has_left = || Process::current().is_some_and(|here| process.session != here.session);
+        !guard.has(process.group)
+            && !self.is_of_program(process)
+            && (process.has_in_its_environment(MARK, run) || has_left())
     }
 
     /// Looks who came here, and buries those of them that have ended since: nobody else does while an action goes on, and
@@ -127,7 +154,7 @@ impl Orphans {
                 continue;
             }
             self.known.remove(&id);
-            if !guard.has(process.group) && process.has_in_its_environment(MARK, run) {
+            if self.is_left(&process, guard, run) {
                 self.known.insert(id, KnownOrphan { start, is_told: false });
             }
         }

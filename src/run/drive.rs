@@ -11,7 +11,7 @@ use super::ticking::tick;
 use super::world::World;
 use super::{
     action, agent, approval, artifact_copy, continuation, learning, mcp, measure, moved_judges,
-    query_process, shared_file, snapshot_moments, sub_loop, tree_survey,
+    query_process, shared_file, snapshot_moments, sub_loop, tree_survey, watched_check,
 };
 use crate::base::explanation::Explanation;
 use crate::base::name::StateName;
@@ -100,6 +100,7 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         // Once in each turn: a loop of states without actions would never give the runtime its
         // turn.
         tokio::task::yield_now().await;
+        let mut doubt = None;
         let next = engine.next();
         if matches!(next, Next::Prompt(_) | Next::Call(_) | Next::Learn(_) | Next::Run(_)) {
             world.written = Some(continuation::look(&world.root));
@@ -139,11 +140,13 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
             Next::Run(request) => {
                 // The moment by which a check that makes its own program is told from one that was
                 // given it.
+                let watched = watched_check::begin(engine.check_purpose(), request, world).await;
                 let is_of_the_loop = world.begin_command(request);
                 let seen = action::perform(request, world).await;
                 if is_of_the_loop {
                     world.end_command();
                 }
+                doubt = watched.and_then(|watched| watched_check::end(watched, world));
                 Input::ActionDone(seen)
             }
             Next::Survey(request) => Input::Surveyed(tree_survey::look(request, world).await),
@@ -194,6 +197,10 @@ async fn drive(engine: &mut Engine<'_>, world: &mut World) -> Result<LoopComplet
         let mut events = Vec::new();
         // Cancelled first, so that the decision that follows the input knows it.
         events.extend(asker.into_iter().flat_map(|asker| engine.cancel(asker, now)));
+        // Before the verdict of the check, which it is about.
+        if let Some(why) = doubt {
+            engine.doubt_check(why);
+        }
         match engine.handle(input, now) {
             Ok(followed) => events.extend(followed),
             // The run ended before what it had asked for came.

@@ -56,6 +56,11 @@ impl Leftovers {
         }
     }
 
+    /// Tells whether some of it may live.
+    pub(super) fn are_any(&mut self, guard: &Guard, run: &str) -> bool {
+        self.orphans.are_any(guard, run)
+    }
+
     /// Ends what is left of a run, unless it stays.
     pub(super) fn end(&mut self, guard: &Guard, run: &str) {
         if !self.stays {

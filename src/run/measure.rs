@@ -191,7 +191,9 @@ pub(super) async fn restore(request: &RestoreRequest, world: &mut World) -> Resu
     let replaced = aside::replaced(&known.files.aside())?;
     let edited = aside::take_back(&known.files.aside())?;
     let restored = while_ticking(&sinks, measurer.restore(&request.tree)).await;
-    restored.map(|restored| RestoredTree { put_back: edited.into_iter().chain(restored).collect(), replaced })
+    let written = world.beside_checks.take_written();
+    let put_back = |restored| edited.into_iter().chain(restored).collect();
+    restored.map(|restored| RestoredTree { put_back: put_back(restored), replaced, written })
 }
 
 /// Compares the working tree with the one on which the run began and with those of its verdicts, and writes the patch.

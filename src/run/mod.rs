@@ -7,6 +7,7 @@ mod approval;
 pub mod area;
 mod artifact_copy;
 mod assembly;
+pub mod beside_checks;
 pub mod brokerage;
 pub mod checkpoint;
 mod committed_judges;
@@ -55,6 +56,7 @@ mod ticking;
 mod tree_digest;
 pub mod tree_snapshots;
 mod tree_survey;
+mod watched_check;
 pub mod work_file;
 pub(crate) mod world;
 

@@ -44,11 +44,14 @@ async fn are_moved(request: &ActionRequest, world: &mut World) -> bool {
     world.rules.committed_judges.as_ref().is_none_or(|judges| judges.are_moved(&top, began))
 }
 
-/// Asks git which files the commit has on which the run began.
 async fn listed(world: &World) -> Option<CommittedJudges> {
+    Some(CommittedJudges::among(committed_files(world).await?.into_iter()))
+}
+
+/// Asks git which files the commit has on which the run began.
+pub(super) async fn committed_files(world: &World) -> Option<Vec<String>> {
     let commit = &world.rules.start()?.ids.commit;
     let mut git = GitCalls::new(world.own_env.clone(), world.cancel.clone(), LIMIT);
     let printed = git.run(&world.root, &tree_list::names(commit)).await.ok()?;
-    let files = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(gitpath::to_text);
-    Some(CommittedJudges::among(files))
+    Some(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(gitpath::to_text).collect())
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::area::Area;
+use super::beside_checks::BesideChecks;
 use super::brokerage::Brokerage;
 use super::checkpoint::Checkpoints;
 use super::continuation::FoundContinuation;
@@ -91,6 +92,8 @@ pub struct World {
     pub sandbox: SandboxSetup,
     /// What they have left running.
     pub leftovers: Leftovers,
+    /// What was written to while checks were made beside it.
+    pub beside_checks: BesideChecks,
     /// What the work of the run is judged by.
     pub rules: Rules,
     /// What became of the artifact of the run, if it has one.

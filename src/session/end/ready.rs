@@ -44,6 +44,7 @@ use crate::repository::branch::Branches;
 use crate::repository::worktree::Worktree;
 use crate::reuse::planted::RecordsBefore;
 use crate::run::area::Area;
+use crate::run::beside_checks::BesideChecks;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::leftovers::Leftovers;
 use crate::run::projection::Projection;
@@ -237,6 +238,7 @@ impl Launch<'_> {
                 &|name| session.env.get(name).map(str::to_owned),
             ),
             leftovers: Leftovers::new(),
+            beside_checks: BesideChecks::default(),
             rules: Rules::default(),
             artifact: None,
             state_failure: None,
