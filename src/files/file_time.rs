@@ -7,11 +7,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use serde::{Deserialize, Serialize};
+
 use super::transient;
 use crate::base::time::Timestamp;
 
 /// When a file changed last. Unlike the time of its content, no program can set it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileTime {
     seconds: i64,
     nanoseconds: i64,

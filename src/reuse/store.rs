@@ -77,6 +77,11 @@ impl ReuseStore {
         Self { loops: loops.to_owned(), git: git.at(loops.parent().unwrap_or(loops)) }
     }
 
+    /// Returns the `.loops` that it is of.
+    pub fn loops(&self) -> &Path {
+        &self.loops
+    }
+
     /// Returns the folder.
     pub fn folder(&self) -> PathBuf {
         self.loops.join(FOLDER)

@@ -1,7 +1,7 @@
 //! Drives a run that is ready to start, and does what follows its end: archive, report, hand off.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::bundler::Bundler;
@@ -15,7 +15,6 @@ use super::whereabouts::reader;
 use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::territory::Territory;
-use crate::base::text::plural;
 use crate::ci::job_page;
 use crate::context::audience::Audience;
 use crate::context::error::Error;
@@ -261,10 +260,11 @@ impl Launch<'_> {
         for warning in publication.iter().flat_map(|publication| publication.remember(engine.start())) {
             session.talk.warning(&warning);
         }
-        let records = RecordsBefore::of(session.reuse_store());
+        let reusable = left_behind::reusable(&files);
+        let records = RecordsBefore::noted(session.reuse_store(), &reusable);
         let run::Ended { complete, lost } = conduct(&mut engine, &mut world).await;
         // Before the run keeps a record of its own.
-        remove_planted(records, session);
+        remove_planted(records, &reusable, session);
         // At once, before anything that takes long or may be killed: what is not settled counts in full for the day.
         if let Some(reserved) = reserved {
             reserved.settle(engine.run().usage().known_cost(), session);
@@ -302,15 +302,18 @@ impl Launch<'_> {
 }
 
 /// Removes the records of results that came while actions worked, because one of them may have written these.
-fn remove_planted(records: RecordsBefore, session: &Session<'_>) {
-    match records.remove_others() {
+fn remove_planted(records: RecordsBefore, note: &Path, session: &Session<'_>) {
+    let removed = records.remove_others();
+    match removed {
         Ok(0) => {}
-        Ok(count) => session.talk.note(&format!(
-            "removed {} from the store of reuse, written while actions of this run worked: it may be an action's own word",
-            plural(count as u64, "record")
-        )),
-        Err(why) => session.talk.warning(&unreachable(&why)),
+        Ok(count) => session.talk.note(&left_behind::planted(count, "while actions of this run worked")),
+        Err(why) => {
+            // The note stays for who comes next.
+            session.talk.warning(&unreachable(&why));
+            return;
+        }
     }
+    let _gone = std::fs::remove_file(note);
 }
 
 /// Warns of sinks that failed, says what became of the artifact, and removes a `state.json` that could not be written.

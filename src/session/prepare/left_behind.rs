@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::base::text::listed_in_part;
+use crate::base::text::{listed_in_part, plural};
 use crate::context::Session;
 use crate::definition::load::DIRECTORY;
 use crate::files::{aside, read};
@@ -16,11 +16,15 @@ use crate::process::groups::{self, Groups};
 use crate::process::guard_pipe::Guard;
 use crate::process::spawn::GRACE;
 use crate::repository::worktree;
+use crate::reuse::planted::RecordsBefore;
+use crate::reuse::store::{ReuseStore, StoreError};
 use crate::sandbox::protected::Masks;
 
 const RECORD: &str = ".groups";
 
 const MASKS: &str = ".masks";
+
+const REUSABLE: &str = ".reusable";
 
 /// The largest record that is read, in bytes.
 const MAX_RECORD: u64 = read::MIB;
@@ -33,6 +37,11 @@ fn record(files: &RunFiles) -> PathBuf {
 /// Names the note of what stands in for protected paths.
 pub(crate) fn masks(files: &RunFiles) -> PathBuf {
     record(files).with_extension(MASKS.trim_start_matches('.'))
+}
+
+/// Names the note of what lay in the store of reuse when a run began.
+pub(crate) fn reusable(files: &RunFiles) -> PathBuf {
+    record(files).with_extension(REUSABLE.trim_start_matches('.'))
 }
 
 /// Has what a run starts recorded. Without a record, what a killed run leaves behind is its guard's to end.
@@ -56,16 +65,54 @@ pub(crate) fn groups(files: &RunFiles) -> BTreeSet<i32> {
     left.into_iter().flatten().collect()
 }
 
+/// Returns the files with such an ending that there are, each with the run that it is of.
+fn files_of_runs(running: &Path, ending: &str) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(claim_place::of(running)).into_iter().flatten().flatten();
+    let of_run = |path: PathBuf| Some((path.file_name()?.to_str()?.strip_suffix(ending)?.to_owned(), path));
+    entries.filter_map(|entry| of_run(entry.path())).collect()
+}
+
 /// Returns the records that there are: of which run, where, and what is in it.
 fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
-    let entries = std::fs::read_dir(claim_place::of(running)).into_iter().flatten().flatten();
-    let record = |path: PathBuf| {
-        let run = path.file_name()?.to_str()?.strip_suffix(RECORD)?.to_owned();
+    let record = |(run, path): (String, PathBuf)| {
         // One that cannot be read still tells that the run has started something.
         let record = read::bytes(&path, MAX_RECORD).unwrap_or_default();
-        Some((run, path, record))
+        (run, path, record)
     };
-    entries.filter_map(|entry| record(entry.path())).collect()
+    files_of_runs(running, RECORD).into_iter().map(record).collect()
+}
+
+/// Removes the results from a store of reuse that came while runs worked which were killed.
+///
+/// # Errors
+/// It is not known who lives, or a result cannot be removed.
+pub(crate) fn remove_planted(store: &ReuseStore, session: &Session<'_>) -> Result<(), StoreError> {
+    let running = RunFiles::running(store.loops());
+    let notes = files_of_runs(&running, REUSABLE);
+    if notes.is_empty() {
+        return Ok(());
+    }
+    let live = claim::live(&running)?;
+    for (run, note) in notes {
+        if live.iter().any(|live| live.instance == run) {
+            continue;
+        }
+        let Some(records) = RecordsBefore::left(store.clone(), &note) else { continue };
+        let removed = records.remove_others()?;
+        if removed > 0 {
+            session.talk.note(&planted(removed, &format!("while actions of {run} worked, which was killed")));
+        }
+        let _gone = std::fs::remove_file(note);
+    }
+    Ok(())
+}
+
+/// Says that records were removed which came into the store at that time.
+pub(crate) fn planted(count: usize, when: &str) -> String {
+    format!(
+        "removed {} from the store of reuse, written {when}: it may be an action's own word",
+        plural(count as u64, "record")
+    )
 }
 
 /// Returns the runs that were killed before they started anything, as far as their claims are still there.

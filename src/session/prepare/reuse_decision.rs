@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::thread::JoinHandle;
 
+use super::left_behind;
 use super::reuse_key::{FoundKey, KeyQuestion, KeyedFiles, no_key};
 use super::reuse_origin::{self, OriginQuestion};
 use crate::base::name::LoopName;
@@ -261,6 +262,7 @@ impl RunStores {
         session: &Session<'_>,
     ) -> Result<FoundRecord, String> {
         let tracked = self.tracked.as_ref().map_err(unreachable)?;
+        left_behind::remove_planted(&self.store, session).map_err(|why| unreachable(&why))?;
         let found = self.store.find(wanted, parts, tracked).map_err(|why| unreachable(&why))?;
         let Some(refs) = self.refs.as_ref().filter(|_| matches!(found, FoundRecord::Miss { .. })) else {
             return Ok(found);

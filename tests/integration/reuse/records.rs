@@ -59,6 +59,38 @@ fn a_record_that_an_action_writes_goes_with_its_run() {
 }
 
 #[test]
+fn a_record_that_an_action_writes_goes_also_where_it_kills_its_run() {
+    let plants = |project: &Project| {
+        let record = records(project).remove(0);
+        fs::rename(&record, project.at(".git/kept")).unwrap();
+        let name = record.file_name().unwrap().to_str().unwrap();
+        let action = format!(
+            "test -e .git/planted || {{ touch .git/planted; cp .git/kept .loops/.reuse/main/{name}; kill -9 $PPID; exec sleep 60; }}"
+        );
+        project.write(
+            ".git/plants.yaml",
+            &format!("name: plants\ninitial: a\nstates:\n  a: {{action: '{action}', next: done}}\n  done: {{terminal: true}}\n"),
+        );
+        let ran = project.run(&["run", ".git/plants.yaml"]);
+        assert_eq!(ran.code, None, "{}", ran.all());
+        assert_eq!(records(project), [record]);
+    };
+    let project = project();
+    project.run(&["run", "main"]).code(0);
+    plants(&project);
+    not_taken(&project, "removed 1 record");
+    assert_eq!(records(&project), Vec::<PathBuf>::new());
+    // What a later run keeps stays.
+    project.run(&["run", "main"]).code(0);
+    project.run(&["run", "main", "--reuse-only"]).code(0);
+    // Who goes on with such a run knows what lay there when it began.
+    fs::remove_file(project.at(".git/planted")).unwrap();
+    plants(&project);
+    project.run(&["resume", "plants"]).code(0).says("removed 1 record");
+    not_taken(&project, "nothing was run");
+}
+
+#[test]
 fn where_git_cannot_read_the_commit_nothing_is_taken_and_that_is_said() {
     let project = project();
     project.run(&["run", "main"]).code(0);
