@@ -128,6 +128,14 @@ impl<'b> Offered<'b> {
                 "the bundle holds other files than those that the run left: they were changed since",
             ));
         }
+        // Compared with another commit, a part of the fix would be missing, or all of it.
+        let began = self.bundle.digest.changes().map(|changes| &changes.start.commit);
+        if let Some(began) = began.filter(|began| **began != self.fix.base) {
+            return Err(DeliveryStop::refused(format!(
+                "the run began at the commit {began}, and the bundle holds what differs from {}",
+                self.fix.base
+            )));
+        }
         if self.changes.is_empty() {
             return Err(DeliveryStop::Unchanged("the run changed nothing".to_owned()));
         }

@@ -20,6 +20,7 @@ use super::state_result::StateResult;
 use super::trace_origin::TraceOrigin;
 use super::verification::{Reason, Verification};
 use crate::base::name::{LoopName, StateName};
+use crate::base::object::ObjectId;
 use crate::base::relative::Line;
 use crate::base::sum::Sum;
 use crate::base::time::{Timestamp, millis};
@@ -455,6 +456,17 @@ impl LoopStart {
     /// Returns in which trace the run stands.
     pub fn trace_origin(&self) -> TraceOrigin {
         self.trace.as_deref().cloned().unwrap_or_else(|| TraceOrigin::of_run(&self.run_id))
+    }
+
+    /// Returns the commit on which the run began, where it is known.
+    pub fn began_at(&self) -> Option<ObjectId> {
+        // The one of the tree is there also where nobody was going to continue the run elsewhere.
+        let of_tree = || match self.tree.as_ref()? {
+            StartTree::Known(start) => Some(start.ids.commit.clone()),
+            StartTree::Unknown { .. } => None,
+        };
+        let named = self.commit.as_deref().and_then(|commit| ObjectId::parse(commit).ok());
+        named.or_else(of_tree)
     }
 }
 

@@ -139,7 +139,7 @@ impl Bundler {
         let of_leg =
             start.as_ref().and_then(|start| start.assignment.as_ref()).and_then(|_| reports.parent());
         let ours: Vec<PathBuf> = ours.into_iter().chain(of_leg.map(Path::to_owned)).collect();
-        let base = start.and_then(|start| ObjectId::parse(&start.commit?).ok());
+        let base = start.and_then(|start| start.began_at());
         // A bundle without snapshots still lets the run go on.
         let found = run_snapshots::all(&self.git, files.instance()).into_iter().flatten();
         let named =

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{Project, git};
+use crate::common::{Project, Ran, git};
 
 const SPELLING: &str = "name: spelling
 initial: check
@@ -157,6 +157,37 @@ fn a_patch_makes_the_same_files_again() {
     home.project.write("docs/guide.md", "Something else.\n");
     let ran = home.project.run(&["deliver", "spelling", "--to", "patch", "--report-dir", "kept"]);
     let _ran = ran.code(5).says("they were changed since");
+}
+
+#[test]
+fn a_fix_that_was_committed_since_is_delivered_from_where_the_run_began() {
+    let home = Home::new();
+    let began = git(&home.project, &["rev-parse", "HEAD"]);
+    home.commit("Mend it");
+    let ran = home.project.run(&["deliver", "spelling", "--to", "patch", "--report-dir", "kept"]);
+    let _ran = ran.code(0).says("delivered: created");
+    assert!(home.project.read("kept/changes.patch").contains("+You receive an answer."));
+    home.deliver(0, "created");
+    let at = home.at().to_string_lossy().into_owned();
+    let shown = git(&home.server, &["-C", &at, "log", "-1", "--format=%P", BRANCH]);
+    assert_eq!(shown, began);
+}
+
+#[test]
+fn a_fix_whose_start_is_not_here_any_more_is_refused_and_not_called_nothing() {
+    let home = Home::new();
+    home.commit("Mend it");
+    let tree = git(&home.project, &["rev-parse", "HEAD^{tree}"]);
+    // The same files without a history.
+    let alone = git(&home.project, &["commit-tree", &tree, "-m", "All of it"]);
+    let shallow = Project::new();
+    let from = home.project.at("").to_string_lossy().into_owned();
+    git(&home.project, &["update-ref", "refs/heads/alone", &alone]);
+    git(&shallow, &["clone", "-q", "--single-branch", "-b", "alone", &format!("file://{from}"), "clone"]);
+    fs::rename(home.project.at(".loops/.history"), shallow.at("clone/.loops/.history")).unwrap();
+    let mut command = shallow.command(&["deliver", "spelling", "--to", "patch", "--report-dir", "kept"]);
+    let ran = Ran::of(&command.current_dir(shallow.at("clone")).output().unwrap());
+    let _ran = ran.code(5).says("the run began at the commit").says("delivered: refused");
 }
 
 #[test]
