@@ -39,4 +39,6 @@ pub(crate) mod names {
     pub(crate) const RUN_DIR: &str = "run-dir/";
     pub(crate) const REPORTS: &str = "report/";
     pub(crate) const LOOPS: &str = "loops/";
+    /// What the whole working tree is called where it is left out.
+    pub(crate) const WORKING_TREE: &str = ".";
 }

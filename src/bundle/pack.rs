@@ -103,8 +103,8 @@ pub fn pack(contents: &BundleContents<'_>, target: &Path) -> Result<PackedBundle
     let (tree, mut left_out) = match kept {
         Ok(Some(kept)) => (Some(kept.saved), kept.left_out),
         Ok(None) => (None, Vec::new()),
-        // A run can go on without its tree: whoever resumes it is told what is missing.
-        Err(why) => (None, vec![LeftOut::new(".", &format!("the working tree: {why}"))]),
+        // Whoever has the tree can go on with the run: elsewhere it is refused, unless somebody agrees.
+        Err(why) => (None, vec![LeftOut::new(names::WORKING_TREE, &format!("the working tree: {why}"))]),
     };
     let stands = scratch.path().join("snapshots");
     let snapshots = tree.as_ref().map_or(Ok((None, Vec::new())), |tree| {

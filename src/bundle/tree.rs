@@ -76,7 +76,9 @@ pub fn keep(wanted: &TreeOptions<'_>, target: &Path) -> Result<Option<BundledTre
 fn is_without_commit(git: &Git, why: &GitError) -> bool {
     let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
     match why {
-        GitError::NotThere(Absent::Repository, _) | GitError::NotStarted(_) => true,
+        GitError::NotThere(Absent::Repository, _) => true,
+        // Without git, only a place that cannot be in a repository has no changes of one.
+        GitError::NotStarted(_) => !git.may_be_in_repository(),
         GitError::Failed(_) => git.line(&head).is_err_and(|why| why.is_of_no_object()),
         GitError::NotThere(Absent::AtServer, _)
         | GitError::Unsafe(_)

@@ -556,7 +556,7 @@ impl<'m> Engine<'m> {
 
     /// Ends the run, or waits for a look at the tree on which it ends, where the one on which it began is known.
     fn end_with(&mut self, end: LoopComplete, events: &mut Vec<Event>) -> Option<Waiting> {
-        let changes = match &self.start.event.tree {
+        let (changes, tree) = match &self.start.event.tree {
             // The end is written only when the tree is known, because that may turn a success into
             // a failure.
             Some(StartTree::Known(start)) => {
@@ -567,13 +567,15 @@ impl<'m> Engine<'m> {
                 };
                 return Some(Waiting::Measuring(Box::new(request), Box::new(end)));
             }
-            Some(StartTree::Unknown { unknown }) => Some(Changes::Unknown { unknown: unknown.clone() }),
+            Some(StartTree::Unknown { unknown }) => {
+                (Some(Changes::Unknown { unknown: unknown.clone() }), self.unknown_since_start(unknown))
+            }
             None if self.start.shares_tree && self.rests_on_earlier_tree() => {
                 return Some(Waiting::Looking(LookFor::End(Box::new(end))));
             }
-            None => None,
+            None => (None, FinalTree::None),
         };
-        self.conclude(LoopComplete { changes, ..end }, &FinalTree::None, Grounding::default(), events);
+        self.conclude(LoopComplete { changes, ..end }, &tree, Grounding::default(), events);
         None
     }
 

@@ -147,7 +147,8 @@ impl Engine<'_> {
                 VerdictTree::Seen(_)
                 | VerdictTree::Standing
                 | VerdictTree::Unseen(_)
-                | VerdictTree::Passed => {}
+                | VerdictTree::Passed
+                | VerdictTree::Left => {}
             }
         }
         trees
@@ -164,6 +165,15 @@ impl Engine<'_> {
         self.grounds().any(|ground| {
             ground.last.observes == Observes::Passing && ground.last.tree != VerdictTree::Standing
         })
+    }
+
+    /// Returns what is known at the end of a tree that was unknown at the start. Nothing is said about it, unless a verdict that
+    /// counts fell elsewhere: nobody knows whether what was checked there is what has come here.
+    pub(super) fn unknown_since_start(&self, why: &str) -> FinalTree {
+        let mut counting = self.grounds().filter(|ground| ground.is_check || ground.is_last);
+        let fell_elsewhere = counting
+            .any(|ground| ground.last.observes == Observes::Passing && ground.last.tree == VerdictTree::Left);
+        if fell_elsewhere { FinalTree::Unknown(why.to_owned()) } else { FinalTree::None }
     }
 
     /// Tells whether a success of the run may stand: something passed last, or failed and is excused.

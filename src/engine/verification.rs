@@ -32,7 +32,7 @@ pub struct Verification {
     /// The verdicts that fell on another tree, and are not confirmed.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub stale: Vec<StaleVerdict>,
-    /// Why the tree is not known, where it was at the start.
+    /// Why the tree is not known, where that speaks against the success.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unknown: Option<String>,
     /// How the run, as an item of a plan, did not begin on the tree that was planned.
@@ -159,7 +159,7 @@ pub enum Reason {
     Unobserved,
     /// What passed did so on another tree.
     Stale,
-    /// The tree was known at the start and is not at the end.
+    /// The tree is not known at the end, although it was at the start, or although the run has come from elsewhere.
     TreeUnknown,
     /// The files that decide what the checks say are not those of the start.
     JudgesChanged,
@@ -237,6 +237,8 @@ pub enum VerdictTree {
     Unseen(String),
     /// An action ran since, and the tree was not looked at before.
     Passed,
+    /// The run went on elsewhere since, and the tree was not looked at before.
+    Left,
 }
 
 /// The last verdict of a state, as far as a run remembers it.
@@ -261,7 +263,9 @@ impl LastVerdict {
             (VerdictTree::Seen(ids), _) | (VerdictTree::Standing, FinalTree::Known(ids)) => {
                 Some(ids.tree.clone())
             }
-            (VerdictTree::Standing | VerdictTree::Unseen(_) | VerdictTree::Passed, _) => None,
+            (VerdictTree::Standing | VerdictTree::Unseen(_) | VerdictTree::Passed | VerdictTree::Left, _) => {
+                None
+            }
         }
     }
 }
@@ -273,7 +277,7 @@ pub enum FinalTree {
     None,
     /// It is known.
     Known(TreeIds),
-    /// It was known at the start, and is not any more.
+    /// It is unknown: it was known at the start, or the run has come from elsewhere with verdicts that fell there.
     Unknown(String),
 }
 
@@ -281,7 +285,8 @@ impl FinalTree {
     fn holds(&self, tree: &VerdictTree) -> bool {
         match (self, tree) {
             (Self::None, _) | (Self::Known(_), VerdictTree::Standing) => true,
-            (Self::Unknown(_), _) | (Self::Known(_), VerdictTree::Unseen(_) | VerdictTree::Passed) => false,
+            (Self::Unknown(_), _)
+            | (Self::Known(_), VerdictTree::Unseen(_) | VerdictTree::Passed | VerdictTree::Left) => false,
             (Self::Known(last), VerdictTree::Seen(then)) => last.holds_same_files(then),
         }
     }
@@ -573,6 +578,7 @@ mod tests {
             prop::sample::select(vec!['a', 'b', 'c']).prop_map(|letter| VerdictTree::Seen(ids(letter))),
             Just(VerdictTree::Unseen("why".to_owned())),
             Just(VerdictTree::Passed),
+            Just(VerdictTree::Left),
         ]
     }
 

@@ -119,6 +119,12 @@ impl Git {
         Self { directory: directory.to_owned(), ..self.clone() }
     }
 
+    /// Tells whether there may be a repository, without asking git.
+    pub fn may_be_in_repository(&self) -> bool {
+        let directory = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
+        directory.ancestors().any(|above| above.join(".git").symlink_metadata().is_ok())
+    }
+
     /// Returns the same for another working tree, whose configuration may be another one.
     #[must_use]
     pub fn of(&self, directory: &Path) -> Self {

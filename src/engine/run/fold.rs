@@ -615,8 +615,13 @@ impl Run {
     }
 
     /// A run that goes on, without knowing that the tree is still the one that it left.
-    pub(super) fn lose_sight(&mut self) {
+    pub(super) fn lose_sight(&mut self, is_elsewhere: bool) {
         self.act();
+        if is_elsewhere {
+            for last in self.verdicts.values_mut().filter(|last| last.tree == VerdictTree::Passed) {
+                last.tree = VerdictTree::Left;
+            }
+        }
     }
 
     /// A warning about a terminal's action is the last thing before the end.

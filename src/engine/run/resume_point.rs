@@ -101,7 +101,7 @@ impl Run {
         // What happened to the tree meanwhile is unknown, so no verdict may count for it unseen.
         let is_doubtful = resume.tree_changed || !self.ended_on_known_tree();
         if !is_rewound && is_doubtful {
-            self.lose_sight();
+            self.lose_sight(resume.changes.place.is_some());
         }
         if !is_rewound {
             self.is_tree_doubtful = is_doubtful;

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use crate::base::advised_command;
 use crate::base::name::LoopName;
 use crate::base::object::ObjectId;
+use crate::base::relative::Line;
 use crate::base::text::one_line;
 use crate::bundle::manifest::{Manifest, SnapshotName};
 use crate::bundle::names;
@@ -20,6 +21,7 @@ use crate::context::error::{Error, Kind};
 use crate::context::options::RunOptions;
 use crate::context::{Session, key_of_run};
 use crate::definition::load::{self, DIRECTORY};
+use crate::engine::changes::StartTree;
 use crate::engine::event::LoopStart;
 use crate::engine::outcome::Outcome;
 use crate::files::transient;
@@ -224,6 +226,10 @@ impl Incoming {
             }
         }
         // First, so that a run that is refused here stays free for another job.
+        let without_tree = self.without_tree();
+        if let Some(error) = without_tree.as_ref().filter(|_| !accept) {
+            return Err(not_restored(error));
+        }
         let git = repository::at(&self.root, session);
         let objects = self.unpacked.path().join(names::TREE);
         let objects = objects.exists().then_some(objects.as_path());
@@ -243,13 +249,17 @@ impl Incoming {
                 Err(error) => return Err(not_restored(&error)),
             }
         }
+        if let Some(error) = &without_tree {
+            session.talk.warning(&error.to_string());
+        }
         if let Err(why) = self
             .take_snapshots(&git, definition)
             .and_then(|found| run_snapshots::refer(&git, instance, &found))
         {
             session.talk.warning(&format!("the tree snapshots of the bundle are not taken over: {why}"));
         }
-        for left_out in &self.manifest.left_out {
+        let others = self.manifest.left_out.iter().filter(|left| left.path.as_str() != names::WORKING_TREE);
+        for left_out in others {
             session.talk.warning(&format!("not carried over: {}: {}", left_out.path, left_out.why));
         }
         // Last: with its files in place the run is here, and another process could go on with it.
@@ -257,6 +267,20 @@ impl Incoming {
         let job = self.manifest.job.as_ref().map_or_else(String::new, |job| format!(", left by {job}"));
         session.talk.note(&format!("took over {instance} from {}{job}", self.shown));
         Ok(Some(rehearsed))
+    }
+
+    /// Says why nothing is known of what the run made of its working tree, although there may be changes.
+    fn without_tree(&self) -> Option<RestoreError> {
+        let Manifest { tree: None, left_out, .. } = &self.manifest else { return None };
+        let named = left_out.iter().find(|left| left.path.as_str() == names::WORKING_TREE);
+        let why = match (named, &self.began.tree) {
+            (Some(left), _) => left.why.clone(),
+            (None, Some(StartTree::Known(_))) => {
+                Line::of("the run began in a git repository, and nothing of it is there")
+            }
+            (None, Some(StartTree::Unknown { .. }) | None) => return None,
+        };
+        Some(RestoreError::Missing(why))
     }
 
     /// Takes the objects of the run's tree snapshots into the repository, and returns what they are called. No ref is

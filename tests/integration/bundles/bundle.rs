@@ -348,6 +348,56 @@ fn without_git_the_files_of_the_run_come_along() {
     assert_eq!(both.resume(&[]).code(0).code, Some(0));
 }
 
+/// A check that passes, a hand-off, and nothing that looks at the work again.
+const HANDED_ON: &str = "name: main
+initial: fix
+on_change: report
+states:
+  fix: {action: 'echo mended > tracked; echo new > new', next: check}
+  check: {action: 'grep -q mended tracked', check: true, on_yes: last, on_no: failed}
+  last: {action: 'test -e \"$LL_RUN_DIR/once\" || { touch \"$LL_RUN_DIR/once\"; echo CONTEXT_HANDOFF: rest; }', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true}
+";
+
+#[test]
+fn a_run_whose_tree_is_not_in_its_bundle_goes_on_elsewhere_only_if_somebody_agrees() {
+    let broken: [(&str, &str); 2] = [("PATH", "/nonexistent"), ("TMPDIR", "/nonexistent/temporary")];
+    for (variable, value) in broken {
+        let both = Checkouts::of(HANDED_ON);
+        if variable == "PATH" {
+            // All that the actions need, and no git.
+            let programs = both.0.at("programs");
+            fs::create_dir(&programs).unwrap();
+            for name in ["sh", "bash", "grep", "touch", "test", "echo", "cat", "env"] {
+                for place in ["/usr/bin", "/bin"].map(|place| Path::new(place).join(name)) {
+                    if place.exists() && !programs.join(name).exists() {
+                        std::os::unix::fs::symlink(&place, programs.join(name)).unwrap();
+                    }
+                }
+            }
+        }
+        let value =
+            if variable == "PATH" { both.0.at("programs").display().to_string() } else { value.to_owned() };
+        let mut first = both.command("one", &["run", "--ci=plain", "main"]);
+        let first = Ran::of(&first.env(variable, value).output().unwrap()).code(75);
+        assert!(
+            first.stderr.contains("not in the bundle: .: the working tree"),
+            "{variable}: {}",
+            first.all()
+        );
+        let before = both.status("two");
+        let ran = both.resume(&[]).code(2);
+        assert!(ran.stderr.contains("the bundle does not carry what the run changed"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--accept-changes"), "{}", ran.stderr);
+        assert_eq!(both.status("two"), before);
+        // What was checked there is not what is here.
+        let ran = both.resume(&["--accept-changes"]).code(1);
+        let is_said = variable == "TMPDIR" || ran.stdout.contains("tree_unknown");
+        assert!(is_said, "{variable}: {}", ran.stdout);
+    }
+}
+
 #[test]
 fn a_checkpoint_is_there_when_the_process_is_not() {
     let both = Checkouts::of(LOOP);
