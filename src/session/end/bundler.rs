@@ -188,6 +188,8 @@ pub(crate) struct SavedRun {
     pub(crate) warnings: Vec<String>,
     /// Its bundle, if it was written: what lies there otherwise is one of an earlier moment.
     pub(crate) bundle: Option<PathBuf>,
+    /// Why there is none, if there should be one.
+    pub(crate) unsaved: Option<String>,
 }
 
 impl Saver {
@@ -213,7 +215,7 @@ impl Saver {
     /// Saves the run at its end.
     pub(crate) fn finish(&self, files: &RunFiles, reports: &Path) -> SavedRun {
         let failed = self.failed.take().map(|why| format!("the last checkpoint failed: {why}"));
-        let mut bundle = None;
+        let (mut bundle, mut unsaved) = (None, None);
         let at_the_end = match self.bundler.write(files, reports) {
             Ok(mut packed) => {
                 // A run that is over is not resumed, and a first loop is not committed yet.
@@ -225,10 +227,12 @@ impl Saver {
             // A run that never began leaves nothing that could go on, so nothing is missed.
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
-                vec![format!("cannot write a bundle, so {}: {error}", self.bundler.without)]
+                let why = format!("cannot write a bundle, so {}: {error}", self.bundler.without);
+                unsaved = Some(why.clone());
+                vec![why]
             }
         };
-        SavedRun { warnings: failed.into_iter().chain(at_the_end).collect(), bundle }
+        SavedRun { warnings: failed.into_iter().chain(at_the_end).collect(), bundle, unsaved }
     }
 }
 

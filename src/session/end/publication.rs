@@ -68,6 +68,8 @@ pub(crate) struct Publication {
     item_pages: BTreeSet<String>,
     /// Whether it is an item of a leg, which says itself where all reports are.
     is_item: bool,
+    /// Whether it is a job of a CI system, whose machine is gone when it is over.
+    is_in_ci: bool,
     storing: Storing,
     root: PathBuf,
     workspace: PathBuf,
@@ -249,6 +251,7 @@ impl Publication {
             artifact_name,
             item_pages: BTreeSet::new(),
             is_item: options.assignment.is_some(),
+            is_in_ci: options.audience.is_ci(),
             storing: options.storing,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
             root,
@@ -400,10 +403,7 @@ impl Publication {
         }
         let is_whole = written.is_ok();
         if let Err(error) = written {
-            // Only files that exist are linked.
-            let there = |place: &str| self.workspace.join(place).exists();
-            let places = [&mut digest.places.junit, &mut digest.places.summary];
-            places.into_iter().filter(|place| !there(place)).for_each(String::clear);
+            self.link_what_exists(&mut digest.places);
             let advice = match digest.unbegun() {
                 Some(_) => String::new(),
                 None if digest.is_merge() => "; merge again when there is room".to_owned(),
@@ -420,6 +420,14 @@ impl Publication {
         // After the reports, which the bundle has in it, and before the statement, which names the digest of the bundle.
         let saved = self.saver.as_deref().map(|saver| saver.finish(files, &directory)).unwrap_or_default();
         warnings.extend(saved.warnings);
+        let lost = saved.unsaved.filter(|_| is_handed_off(&digest) && !digest.is_merge());
+        if lost.is_some() {
+            // No other machine can go on with it, and nothing may say that one can.
+            digest.reader.remote = None;
+            digest.places.resume_from.clear();
+            warnings.extend(write(&digest).err().map(|error| error.to_string()));
+            self.link_what_exists(&mut digest.places);
+        }
         if is_written {
             let stated = statements::write(&digest, saved.bundle.as_deref(), &directory);
             warnings.extend(stated.err().map(|error| format!("the verdict was not written down: {error}")));
@@ -464,6 +472,10 @@ impl Publication {
             }
             None => warnings.extend(self.nothing_stored(&digest)),
         }
+        let lost = lost.filter(|_| self.is_in_ci);
+        if let Some(why) = &lost {
+            warnings.extend(self.say_failed(&digest, why.clone(), session));
+        }
         // The bundle may have failed to be written above, or may not have been allowed to be.
         if matches!(digest.reader.remote, Some(RunDownload::Bundle(_)))
             && !directory.join(file_name(files)).exists()
@@ -484,8 +496,15 @@ impl Publication {
             let provider = self.provider.clone();
             Farewell { reporter, report: FinalReport { digest, annotations: all }, provider }
         });
-        let uploaded = stored_by_us.map(|stored| stored.is_ok());
+        let uploaded = if lost.is_some() { Some(false) } else { stored_by_us.map(|stored| stored.is_ok()) };
         (Published { uploaded, is_whole, more, reader, news }, farewell)
+    }
+
+    /// Takes back the places of reports that are not there.
+    fn link_what_exists(&self, places: &mut ReportPaths) {
+        let there = |place: &str| self.workspace.join(place).exists();
+        let places = [&mut places.junit, &mut places.summary];
+        places.into_iter().filter(|place| !there(place)).for_each(String::clear);
     }
 
     /// Returns the output by which a later step of the action knows that it has to upload the reports, and under which name.
@@ -496,9 +515,13 @@ impl Publication {
 
     /// Says that the reports were not stored: as an error where another job was to go on with the run.
     fn say_unstored(&self, digest: &Digest, why: &str, session: &Session<'_>) -> Option<String> {
-        let is_handed_off = digest.end().is_some_and(|end| end.outcome == Outcome::Handoff);
+        self.say_failed(digest, format!("the reports of the run are not stored: {why}"), session)
+    }
+
+    /// Says that another job cannot go on with the run: as an error where one was to.
+    fn say_failed(&self, digest: &Digest, message: String, session: &Session<'_>) -> Option<String> {
+        let is_handed_off = is_handed_off(digest);
         let level = if is_handed_off { AnnotationLevel::Error } else { AnnotationLevel::Warning };
-        let message = format!("the reports of the run are not stored: {why}");
         let said = Annotation { level, title: digest.loop_name().to_owned(), message, location: None };
         session.talk.ci_line(&self.provider.dialect().annotation(&said), &self.provider);
         // A run that ended needs no files to be believed; only a hand-off that cannot be taken changes the exit code.
@@ -577,6 +600,11 @@ impl Publication {
             item_pages: self.item_pages.clone(),
         }
     }
+}
+
+/// Tells whether somebody else was to go on with a run.
+fn is_handed_off(digest: &Digest) -> bool {
+    digest.end().is_some_and(|end| end.outcome == Outcome::Handoff)
 }
 
 /// Returns the provider that a run is reported to, if any.

@@ -399,6 +399,28 @@ fn a_run_whose_tree_is_not_in_its_bundle_goes_on_elsewhere_only_if_somebody_agre
 }
 
 #[test]
+fn a_hand_off_whose_bundle_cannot_be_written_has_failed_in_ci() {
+    let both = Checkouts::of(HANDED_ON);
+    // A directory stands where the bundle has to be.
+    let text = HANDED_ON.replace(
+        "echo mended",
+        "mkdir -p \"../reports/$(basename \"$LL_RUN_DIR\" .dir).llz/in the way\"; echo mended",
+    );
+    for checkout in ["one", "two"] {
+        both.0.write(&format!("{checkout}/.loops/main.yaml"), &text);
+    }
+    let reports = both.0.at("reports").display().to_string();
+    let ran = both.run("one", &["run", "--ci=plain", "main", "--report-dir", &reports]).code(4);
+    assert!(ran.stderr.contains("cannot write a bundle, so only this machine can go on"), "{}", ran.all());
+    let summary = both.0.read("reports/summary.md");
+    assert!(!summary.contains("--from"), "{summary}");
+    // For a person it stays what it is: this machine goes on.
+    let ran = both.run("two", &["run", "--no-ci", "main", "--report-dir", &reports]).code(75);
+    assert!(ran.stderr.contains("cannot write a bundle"), "{}", ran.all());
+    let _ran = both.run("two", &["resume", "main", "--no-ci"]).code(0);
+}
+
+#[test]
 fn a_checkpoint_is_there_when_the_process_is_not() {
     let both = Checkouts::of(LOOP);
     let arguments = ["run", "--ci=plain", "--checkpoint-every", "1ms", "main"];
