@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::look::{Measurer, SurroundingRepository};
+use super::look::{Measurer, SurroundingRepository, is_left_out};
 use crate::base::text::hex;
 use crate::engine::changes::KnownIndex;
 use crate::files::read;
@@ -75,6 +75,9 @@ impl Measurer<'_> {
         let Some(known) = self.known_index.filter(|known| known.place == named(place)) else {
             return Ok(Vec::new());
         };
+        // No file stands for these. Which they are is compared with the start, and what the index has of them with the commit.
+        let top = place.top();
+        let there = move || tracked_files::read(tracked).filter(move |file| !is_left_out(top, file));
         let copy = self.files.start_index();
         let is_kept = of_file(&copy).as_ref() == Some(&known.kept);
         if is_kept && of_file(place.index()).as_ref() == Some(&known.sha256) {
@@ -82,7 +85,7 @@ impl Measurer<'_> {
         }
         // Without the copy nothing in the index can be believed, so every file is read.
         if !is_kept {
-            return Ok(tracked_files::read(tracked).flat_map(|file| line(&file)).collect());
+            return Ok(there().flat_map(|file| line(&file)).collect());
         }
         let own = OwnIndex::at(&copy, place.objects(), &self.files.objects())?;
         let then = git.run_in(&own, place.top(), &tracked_files::call(), None).await?;
@@ -96,7 +99,7 @@ impl Measurer<'_> {
             then.get(file.path).is_some_and(|was| was.is_seen() && was.content == file.content)
                 && !touched.contains(file.path)
         };
-        let doubted = tracked_files::read(tracked).filter(|file| !is_believed(file));
+        let doubted = there().filter(|file| !is_believed(file));
         Ok(doubted.flat_map(|file| line(&file)).collect())
     }
 }

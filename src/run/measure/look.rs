@@ -21,6 +21,7 @@ use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
 use crate::git::repository_paths::RepositoryPaths;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
+use crate::git::tracked_files::TrackedFile;
 use crate::git::{raw_diff, status, tracked_files};
 use crate::journal::files::RunFiles;
 use crate::judges::compare::is_by_name;
@@ -405,13 +406,18 @@ async fn untracked(git: &mut GitCalls, area: &Area, top: &Path) -> Result<BTreeS
     Ok(printed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
+/// Tells whether a sparse checkout leaves a file out, and it is not there: then it is as the index has it.
+pub(super) fn is_left_out(top: &Path, file: &TrackedFile<'_>) -> bool {
+    file.is_sparse() && top.join(OsStr::from_bytes(file.path)).symlink_metadata().is_err()
+}
+
 /// Looks for files that git was told not to look at.
 fn flagged(top: &Path, tracked: &[u8]) -> Flagged {
     let mut flagged = Flagged::default();
     let mut left_out = Sha256::new();
     let mut is_whole = true;
     for file in tracked_files::read(tracked).filter(|file| !file.is_seen()) {
-        if file.is_sparse() && top.join(OsStr::from_bytes(file.path)).symlink_metadata().is_err() {
+        if is_left_out(top, &file) {
             left_out.update(file.path);
             left_out.update([0]);
             is_whole = false;

@@ -421,6 +421,24 @@ fn a_hand_off_whose_bundle_cannot_be_written_has_failed_in_ci() {
 }
 
 #[test]
+fn what_a_sparse_checkout_leaves_out_is_not_deleted_by_a_run() {
+    for staged in ["", "git add tracked; "] {
+        let both = Checkouts::of(&HANDED_ON.replace("echo new", &format!("{staged}echo new")));
+        for checkout in ["one", "two"] {
+            let patterns = ["/.loops/", "/.gitignore", "/tracked"];
+            git(&both.0.at(checkout), &[&["sparse-checkout", "set", "--no-cone"][..], &patterns].concat());
+            assert!(!both.0.exists(&format!("{checkout}/gone")));
+        }
+        let first = both.run("one", &["run", "--ci=plain", "main"]).code(75);
+        let second = both.resume(&[]).code(0);
+        for ran in [first, second] {
+            assert!(ran.stdout.contains("modified tracked"), "{staged}: {}", ran.stdout);
+            assert!(!ran.stdout.contains("deleted"), "{staged}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
 fn a_checkpoint_is_there_when_the_process_is_not() {
     let both = Checkouts::of(LOOP);
     let arguments = ["run", "--ci=plain", "--checkpoint-every", "1ms", "main"];
