@@ -76,6 +76,20 @@ fn again(digest: &Digest) -> Option<Advice> {
     })
 }
 
+/// Returns what can be done about changes that are no part of the commit, or of which nobody knows whether there are any.
+fn with_the_changes(digest: &Digest) -> String {
+    if digest.changes_unknown().is_some() {
+        return "mend what keeps git from looking at the working tree, and run it again: what the run changed there is not known"
+            .to_owned();
+    }
+    let of_patch = if digest.changes().is_some_and(TreeChanges::are_in_patch) {
+        ", which `changes.patch` among the reports has"
+    } else {
+        ""
+    };
+    format!("commit the changes{of_patch}, or run it with `--on-change report` where they are delivered")
+}
+
 /// Returns what can be done about an end like this, or why it came to it where nothing can.
 pub fn advice(digest: &Digest) -> Option<Advice> {
     let end = digest.end()?;
@@ -149,15 +163,7 @@ pub fn advice(digest: &Digest) -> Option<Advice> {
         // The sentence about the run says it already, or it is not needed any more.
         Outcome::Error | Outcome::Cancelled => None,
         Outcome::Failure if end.terminated_by == TerminatedBy::UncommittedChanges => {
-            let of_patch = if digest.changes().is_some_and(TreeChanges::are_in_patch) {
-                ", which `changes.patch` among the reports has"
-            } else {
-                ""
-            };
-            let words = format!(
-                "commit the changes{of_patch}, or run it with `--on-change report` where they are delivered"
-            );
-            Some(words.into())
+            Some(with_the_changes(digest).into())
         }
         Outcome::Failure | Outcome::Stopped => {
             let reason = one_line(&end.reason, 300);

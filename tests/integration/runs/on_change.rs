@@ -577,6 +577,9 @@ fn a_file_that_nobody_may_read_makes_the_tree_unknown() {
     assert_eq!(result["verification"]["reasons"][0], "tree_unknown", "{result:#}");
     assert_eq!(result["terminated_by"], "uncommitted_changes");
     for report in ["reports/summary.md", "reports/report.html"] {
-        assert!(project.read(report).contains("the tree that the run ended on is unknown"), "{report}");
+        let text = project.read(report);
+        assert!(text.contains("the tree that the run ended on is unknown"), "{report}: {text}");
+        assert!(text.contains("mend what keeps git from looking at the working tree"), "{report}: {text}");
+        assert!(!text.contains("commit the changes"), "{report}: {text}");
     }
 }
