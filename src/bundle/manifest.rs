@@ -109,6 +109,12 @@ impl LeftOut {
     pub fn new(path: &str, why: &str) -> Self {
         Self { path: Line::of(path), why: Line::of(why) }
     }
+
+    /// Tells whether it is of the working tree, and not of the other files of the run.
+    pub fn is_of_tree(&self) -> bool {
+        let beside = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];
+        !beside.iter().any(|beside| self.path.as_str().starts_with(beside))
+    }
 }
 
 /// A working tree, as the objects of a git bundle.

@@ -28,9 +28,6 @@ use crate::repository;
 use crate::repository::delivery_stop::DeliveryStop;
 use crate::repository::workspace::{Fix, Workspace};
 
-/// The parts of a bundle that are not of the working tree.
-const BESIDE_THE_TREE: [&str; 4] = [names::STREAMS, names::RUN_DIR, names::REPORTS, names::LOOPS];
-
 /// A fix on top of a commit of the server.
 pub(super) struct Applied {
     /// The files that come of it.
@@ -108,11 +105,10 @@ impl<'b> Offered<'b> {
         let accepted = Accepted { unverified: options.unverified, judges: options.allow_judges };
         let standing = policy::of_run(&self.bundle.digest, accepted);
         let standing = standing.map_err(|refusal| DeliveryStop::Refused(vec![refusal]))?;
-        let is_of_the_tree = |path: &str| !BESIDE_THE_TREE.iter().any(|beside| path.starts_with(beside));
         let left_out: Vec<String> = manifest
             .left_out
             .iter()
-            .filter(|left| is_of_the_tree(left.path.as_str()))
+            .filter(|left| left.is_of_tree())
             .map(|left| format!("{}: {}", left.path, left.why))
             .collect();
         if !left_out.is_empty() {

@@ -475,7 +475,7 @@ impl Engine<'_> {
             verification.unknown = Some(why.into());
         }
         let end = match refused.first() {
-            Some(refused) => not_confirmed(end, verification, &refused.said),
+            Some(refused) => not_confirmed(end, verification, self.run.not_carried(), &refused.said),
             None => self.with(end, verification),
         };
         self.record(Event::LoopComplete(self.unless_clean(end)), events);
@@ -500,12 +500,25 @@ impl Engine<'_> {
 }
 
 /// A success that the check of the commit itself does not confirm.
-fn not_confirmed(mut end: LoopComplete, verification: Verification, said: &str) -> LoopComplete {
+fn not_confirmed(
+    mut end: LoopComplete,
+    verification: Verification,
+    not_carried: &[String],
+    said: &str,
+) -> LoopComplete {
     end.verified = false;
     end.outcome = Outcome::Failure;
     end.terminated_by = TerminatedBy::NotConfirmed;
     end.exit_code = end.outcome.exit_code(None);
-    end.reason = format!("the commit's own check says no: {said}");
+    end.reason = if not_carried.is_empty() {
+        format!("the commit's own check says no: {said}")
+    } else {
+        // The commit is not to blame where a part of the work is missing.
+        let missing = listed_in_part(not_carried);
+        format!(
+            "a check that was made once more says no: {said}; not carried over from where the run was left: {missing}"
+        )
+    };
     end.verification = Some(Box::new(verification));
     end
 }

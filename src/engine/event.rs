@@ -621,6 +621,9 @@ pub struct ResumeChanges {
     /// What binds it from above in addition.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub policy: Vec<PolicyRecord>,
+    /// Files of the working tree that the run had and its bundle did not bring, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub not_carried: Vec<String>,
 }
 
 /// The item of a plan that a run works on, by which `merge` knows it again.

@@ -266,6 +266,8 @@ pub struct Run {
     is_tree_changed: bool,
     /// Whether that is so, or unknown.
     is_tree_doubtful: bool,
+    /// Files of the tree that were left behind where the run was before, each with the reason.
+    not_carried: Vec<String>,
     /// The question that it was saved with, until the state that asks is left.
     question: Option<Box<OpenQuestion>>,
 }
@@ -339,6 +341,7 @@ impl Run {
             is_call_counted: false,
             is_tree_changed: false,
             is_tree_doubtful: false,
+            not_carried: Vec::new(),
             question: None,
         }
     }
@@ -549,6 +552,11 @@ impl Run {
     /// Tells whether this part of the run may have begun on another working tree than the one before it ended on.
     pub(super) fn is_tree_doubtful(&self) -> bool {
         self.is_tree_doubtful
+    }
+
+    /// Returns the files of the tree that were left behind where the run was before, each with the reason.
+    pub(super) fn not_carried(&self) -> &[String] {
+        &self.not_carried
     }
 
     /// Tells whether it was said that the call of the current state failed.

@@ -109,6 +109,7 @@ impl Run {
             self.left_to_say = None;
             self.is_tree_changed = resume.tree_changed;
         }
+        self.not_carried.extend(resume.changes.not_carried.iter().cloned());
         // The host of another machine does not know them.
         if !resume.keeps_sessions {
             self.sessions.clear();

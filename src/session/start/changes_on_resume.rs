@@ -42,7 +42,7 @@ pub(crate) fn changes(
         }),
         timeout_ms: options.timeout.map(millis),
         strict: options.run.strict,
-        // This and the captures are set by the caller, who decides them later.
+        // This, the captures and what was not carried are set by the caller, who knows them later.
         llm: None,
         definition_sha256: is_changed.then(|| prepared.loaded.digest.clone()),
         source: is_changed.then(|| prepared.source()),
@@ -57,6 +57,7 @@ pub(crate) fn changes(
             .into_iter()
             .filter(|record| !start.policy.contains(record))
             .collect(),
+        not_carried: Vec::new(),
     })
 }
 

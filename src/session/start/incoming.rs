@@ -269,6 +269,12 @@ impl Incoming {
         Ok(Some(rehearsed))
     }
 
+    /// Returns the files of the working tree that the bundle does not bring, each with the reason.
+    pub(crate) fn not_carried(&self) -> Vec<String> {
+        let of_tree = self.manifest.left_out.iter().filter(|left| left.is_of_tree());
+        of_tree.map(|left| format!("{}: {}", left.path, left.why)).collect()
+    }
+
     /// Says why nothing is known of what the run made of its working tree, although there may be changes.
     fn without_tree(&self) -> Option<RestoreError> {
         let Manifest { tree: None, left_out, .. } = &self.manifest else { return None };

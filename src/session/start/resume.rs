@@ -208,11 +208,16 @@ impl<'s> UnclaimedRun<'s> {
         let run = LeasedRun { id: files.instance(), home, unstarted: &unstarted };
         let lock = lock::of_run(&self.options.run, run, &territory, &claim, &mut cancel, session).await?;
         let files = if is_archived { taken_back(&files)? } else { files };
-        let mut decided = None;
+        let (mut decided, mut not_carried) = (None, Vec::new());
         if let Some(incoming) = incoming {
+            not_carried = incoming.not_carried();
             let definition = self.prepared.definition();
             let accept = self.options.accept_changes;
             decided = incoming.settle(&definition, session, accept, |files| self.rehearse(files))?;
+            if decided.is_none() {
+                // The run is here already, with its tree.
+                not_carried.clear();
+            }
         }
         let (rewound, worktree) = (self.rewound.take(), self.worktree.take());
         let of_another = rewound.as_ref().zip(worktree.as_ref());
@@ -224,6 +229,7 @@ impl<'s> UnclaimedRun<'s> {
         let area = start_tree::area(&territory, &self.options.run, session);
         let begun = async {
             let mut opened = self.open(&files, of_another, decided, &projection, &clock)?;
+            opened.resumed.how.changes.not_carried.clone_from(&not_carried);
             adjust(&mut self.prepared.machine, &opened.resumed.start.event);
             criteria::claim(&projection, &self.prepared.machine, &context, session)?;
             self.look_at_tree(&mut opened.resumed, &area, &files, worktree.is_some(), &cancel).await?;

@@ -322,6 +322,17 @@ fn a_secret_in_a_file_does_not_leave_the_machine() {
     assert!(ran.stderr.contains("not carried over: leaked: it holds a secret"), "{}", ran.stderr);
 }
 
+#[test]
+fn a_check_that_misses_what_was_not_carried_over_says_so() {
+    let both = Checkouts::of(&HANDED_ON.replace("echo mended", "echo \"mended $SECRET_OF_MINE\""));
+    let both = Checkouts(both.0.env("SECRET_OF_MINE", "planted/+secret=value"));
+    drop(both.run("one", &["run", "--ci=plain", "main"]).code(75));
+    let ran = both.resume(&[]).code(1);
+    let said = "not carried over from where the run was left: `tracked: it holds a secret`";
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("the commit's own check"), "{}", ran.stdout);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn what_an_action_keeps_and_cannot_go_along_leaves_the_rest_of_the_bundle_alone() {
