@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::base::sandbox::{SandboxEngine, SandboxMode, SandboxNet, SandboxRules};
+use crate::base::text::listed_in_part;
 use crate::context::error::{Error, Kind};
 use crate::context::{Session, binding};
 use crate::definition::load::Located;
@@ -67,19 +68,7 @@ fn decide(
 ) -> Result<SandboxDefault, Error> {
     let event = WorkflowEvent::read(&session.env.lookup());
     let is_of_strangers = event.has_texts_of_strangers();
-    // Each with whether the host's own sandbox does in its place.
-    let mut needed: Vec<(SandboxEngine, bool)> = Vec::new();
-    for machine in std::iter::once(machine).chain(below.iter().map(Rc::as_ref)) {
-        for (_, step) in machine.steps() {
-            let Some(rules) = rules_of(step, machine) else { continue };
-            decision.open.extend(permitted(rules, step, &event)?);
-            match engine_of(rules, step, run)? {
-                NeededEngine::None => {}
-                NeededEngine::System => needed.push((rules.engine, false)),
-                NeededEngine::SystemOrHost => needed.push((rules.engine, true)),
-            }
-        }
-    }
+    let mut needed = said_by_loops(run, machine, below, &event, &mut decision.open)?;
     let asks = run.llm == Llm::On
         && std::iter::once(machine).chain(below.iter().map(Rc::as_ref)).any(|machine| {
             !machine.llm.is_forbidden && machine.steps().any(|(_, step)| is_open_prompt(step, machine))
@@ -141,6 +130,54 @@ fn decide(
             Ok(SandboxDefault::Nothing)
         }
     }
+}
+
+/// Returns what the loops themselves need, each with whether the host's own sandbox does in its place; refuses or tells what they
+/// leave open.
+fn said_by_loops(
+    run: &ConfinedRun<'_>,
+    machine: &Machine,
+    below: &[Rc<Machine>],
+    event: &WorkflowEvent,
+    open: &mut Vec<String>,
+) -> Result<Vec<(SandboxEngine, bool)>, Error> {
+    let mut needed: Vec<(SandboxEngine, bool)> = Vec::new();
+    for machine in std::iter::once(machine).chain(below.iter().map(Rc::as_ref)) {
+        let mut unconfined = Vec::new();
+        for (_, step) in machine.steps() {
+            let Some(rules) = rules_of(step, machine) else { continue };
+            if rules.mode == SandboxMode::Off {
+                unconfined.push(step);
+            }
+            open.extend(permitted(rules, step, event)?);
+            match engine_of(rules, step, run)? {
+                NeededEngine::None => {}
+                NeededEngine::System => needed.push((rules.engine, false)),
+                NeededEngine::SystemOrHost => needed.push((rules.engine, true)),
+            }
+        }
+        let Some(what) = unconfined_commands(&unconfined, run.asked) else { continue };
+        if event.has_texts_of_strangers() {
+            return Err(of_strangers(&what, event));
+        }
+        open.push(what);
+    }
+    Ok(needed)
+}
+
+/// Tells which steps without an agent run with `sandbox: off`, if any do. Agents are told of one by one.
+fn unconfined_commands(unconfined: &[&Step], asked: Option<SandboxMode>) -> Option<String> {
+    let asks = |step: &&&Step| step.action.as_ref().is_some_and(Action::can_ask_agent);
+    let names: Vec<_> = unconfined.iter().filter(|step| !asks(step)).map(|step| step.name.as_str()).collect();
+    let say = match names.len() {
+        0 => return None,
+        1 => "says",
+        _ => "say",
+    };
+    let who = listed_in_part(names);
+    let despite = asked.filter(|mode| *mode != SandboxMode::Off);
+    let despite = despite.map_or_else(String::new, |mode| format!(", also with `--sandbox {}`", mode.word()));
+    Some(format!("{who} {say} `sandbox: off`, so what runs there does whatever this user may{despite}"))
 }
 
 /// Returns what a loop says of the sandbox of a step.

@@ -136,6 +136,21 @@ fn the_command_line_confines_what_a_loop_leaves_open() {
 }
 
 #[test]
+fn what_a_loop_leaves_unconfined_is_said_and_refused_where_strangers_set_it_off() {
+    for text in [one("off", "touch ran"), one("off", "touch ran").replace("states:", "sandbox: off\nstates:")]
+    {
+        let strangers = project(&text).env("GITHUB_EVENT_NAME", "pull_request");
+        for asked in [&[][..], &["--sandbox", "strict"]] {
+            let ran = strangers.run(&[&["run", "main", "--ci=plain"], asked].concat()).code(2);
+            ran.says("`work` says `sandbox: off`").says("strangers can set off the event `pull_request`");
+        }
+        assert!(!strangers.exists("ran"));
+    }
+    let own = project(&one("off", "true"));
+    own.run(&["run", "main", "--no-ci"]).code(0).says("warning: `work` says `sandbox: off`");
+}
+
+#[test]
 fn a_sandbox_where_nothing_runs_is_an_error() {
     for (state, why) in [
         ("{sandbox: workspace, next: done}", "the state runs nothing"),
