@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::text::is_direction;
+use super::text::{is_direction, sequences};
 
 /// A text without escapes, with where each part of it stands in the text as written.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl UnescapedText {
     pub fn visible(text: &str) -> Self {
         let mut all = Self::empty();
         let (mut plain, mut at) = (0, 0);
-        for (part, is_sequence) in console::AnsiCodeIterator::new(text) {
+        for (part, is_sequence) in sequences(text) {
             for (index, c) in part.char_indices().filter(|(_, c)| is_sequence || is_hidden(*c)) {
                 let hidden = at + index;
                 all.push(plain, 0, &text.as_bytes()[plain..hidden]);

@@ -629,6 +629,14 @@ mod tests {
     }
 
     #[test]
+    fn a_sequence_that_nothing_ends_hides_no_secret_on_later_lines() {
+        for begun in ["\u{1b}]0;title", "\u{1b}Pq"] {
+            let text = format!("{begun}\nline\nhunter2\u{1b}[0K+/=&\"\\<'é\n");
+            check(&text, &format!("{begun}\nline\n***\n"));
+        }
+    }
+
+    #[test]
     fn base64_hides_nothing() {
         let redactor = Redactor::new([SECRET]);
         for before in ["", "a", "ab", "abc"] {

@@ -5,13 +5,30 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Deserializer, Value};
 
+/// Splits a text in what is shown and the escape sequences between, each with whether it is one. A sequence that nothing ends,
+/// such as a title without its bell, ends with its line: lines are shown one by one, and the next one is no part of it.
+pub fn sequences(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    text.split_inclusive(is_line_end).flat_map(|line| {
+        let end = line.chars().next_back().filter(|c| is_line_end(*c)).map_or(0, char::len_utf8);
+        let (line, end) = line.split_at(line.len() - end);
+        console::AnsiCodeIterator::new(line).chain((!end.is_empty()).then_some((end, false)))
+    })
+}
+
+/// Removes escape sequences.
+pub fn stripped(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\u{1b}', '\u{9b}']) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(sequences(text).filter(|(_, is_sequence)| !is_sequence).map(|(part, _)| part).collect())
+}
+
 /// Removes escape sequences and the control characters that no report can show, keeping tabs and line ends.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    let stripped = console::strip_ansi_codes(text);
-    if stripped.chars().all(is_printable) {
-        return stripped;
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
     }
-    Cow::Owned(stripped.chars().filter(|c| is_printable(*c)).collect())
+    Cow::Owned(stripped(text).chars().filter(|c| is_printable(*c)).collect())
 }
 
 fn is_printable(c: char) -> bool {
@@ -27,7 +44,7 @@ pub fn coloured(line: &str, clean: &str) -> Option<String> {
         return None;
     }
     let (mut out, mut seen) = (String::with_capacity(line.len()), String::with_capacity(clean.len()));
-    for (part, is_sequence) in console::AnsiCodeIterator::new(line) {
+    for (part, is_sequence) in sequences(line) {
         if is_sequence {
             out.extend(is_colour(part).then_some(part));
             continue;
@@ -60,7 +77,7 @@ pub fn screen(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_shown) {
         return Cow::Borrowed(text);
     }
-    let stripped = console::strip_ansi_codes(text);
+    let stripped = stripped(text);
     let mut out = String::with_capacity(stripped.len());
     let mut chars = stripped.chars().peekable();
     while let Some(c) = chars.next() {
@@ -263,6 +280,22 @@ mod tests {
     #[test]
     fn escapes_and_controls_go_and_lines_stay() {
         assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\u{0}\tok\n"), "red\tok\n");
+    }
+
+    #[test]
+    fn a_sequence_that_nothing_ends_ends_with_its_line() {
+        for begun in ["\u{1b}]0;title", "\u{1b}P1$q", "\u{1b}[3"] {
+            for end in ["\n", "\r\n", "\u{2028}"] {
+                let text = format!("a{begun}{end}b\u{1b}[0Kc\u{1b}]0;x\u{7}d");
+                let shown = plain(&text).into_owned();
+                assert!(
+                    shown.starts_with('a') && shown.ends_with(&format!("{end}bcd")),
+                    "{text:?}: {shown:?}"
+                );
+                let parts = sequences(&text).fold(String::new(), |all, (part, _)| all + part);
+                assert_eq!(parts, text);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Outputs of actions for a page: colours become names of classes, other escape sequences go, and what cannot be seen is
 //! written out.
 
+use crate::base::text::sequences;
 use crate::report::markup::push_seen;
 
 /// What stands before and after the names of classes. No text has it: it is written out there.
@@ -29,7 +30,7 @@ pub(super) fn classed(text: &str) -> String {
     let (mut out, mut look, mut shown) =
         (String::with_capacity(text.len()), AnsiStyle::default(), AnsiStyle::default());
     let mut last = None;
-    for (part, is_sequence) in console::AnsiCodeIterator::new(text) {
+    for (part, is_sequence) in sequences(text) {
         if is_sequence {
             look.take(part);
             continue;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::base::text;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::Outcome;
 use crate::report::detail::Detail;
@@ -88,7 +89,7 @@ impl PageSections {
 
 /// Returns a text without escape sequences. What else cannot be seen is written out where the text is.
 pub(super) fn stripped(text: &str) -> Cow<'_, str> {
-    console::strip_ansi_codes(text)
+    text::stripped(text)
 }
 
 /// Returns the first line of a text that is not blank, cut to so many characters.
