@@ -154,6 +154,28 @@ impl UnescapedText {
         all
     }
 
+    /// Writes what is beyond ASCII and neither letter nor digit as such signs of ASCII; nothing where a text has none of it.
+    pub fn apart(text: &[u8]) -> Option<Self> {
+        if !has(text, |byte| !byte.is_ascii()) {
+            return None;
+        }
+        let mut all = Self::empty();
+        let (mut plain, mut at) = (0, 0);
+        for chunk in text.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if let Some(meant) = meant_as(c) {
+                    all.push(plain, 0, &text[plain..at]);
+                    all.push(at, c.len_utf8(), meant);
+                    plain = at + c.len_utf8();
+                }
+                at += c.len_utf8();
+            }
+            at += chunk.invalid().len();
+        }
+        all.push(plain, 0, &text[plain..]);
+        (plain > 0).then_some(all)
+    }
+
     /// Makes one of nothing.
     pub fn empty() -> Self {
         Self { bytes: Vec::new(), pieces: Vec::new() }
@@ -188,6 +210,21 @@ impl UnescapedText {
 /// Tells whether a character is taken out of everything that is shown.
 pub fn is_hidden(c: char) -> bool {
     is_direction(c) || (c.is_control() && !matches!(c, '\n' | '\t' | '\r'))
+}
+
+/// Returns the sign of ASCII for which a character stands that is neither letter nor digit, such as a dash or what was no UTF-8;
+/// nothing for a letter or a digit, and no sign for what has no width.
+fn meant_as(c: char) -> Option<&'static [u8]> {
+    match c {
+        c if c.is_ascii() || c.is_alphanumeric() => None,
+        '\u{2028}' | '\u{2029}' => Some(b"\n"),
+        '\u{ad}'
+        | '\u{200b}'..='\u{200d}'
+        | '\u{2060}'..='\u{2064}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' => Some(b""),
+        _ => Some(b" "),
+    }
 }
 
 /// What a code means: up to a character.
@@ -304,6 +341,21 @@ mod tests {
         check(Codes::Backslash, "\\", "");
         check(Codes::None, "a'b%41&lt;\\u0041", "ab%41&lt;u0041");
         assert_eq!(bare(r#"it's \"a\""#), "its a");
+    }
+
+    #[test]
+    fn what_is_beyond_ascii_and_no_letter_is_a_sign_of_ascii() {
+        let shown = |text: &str| {
+            let apart = UnescapedText::apart(text.as_bytes())?;
+            Some(String::from_utf8_lossy(apart.bytes()).into_owned())
+        };
+        assert_eq!(shown("a-b"), None);
+        assert_eq!(shown("é世b"), None);
+        assert_eq!(shown("a\u{2028}b\u{2029}c").unwrap(), "a\nb\nc");
+        assert_eq!(shown("a\u{a0}b—é\u{fffd}\u{301}c").unwrap(), "a b é  c");
+        assert_eq!(shown("\u{feff}a\u{200b}b\u{ad}").unwrap(), "ab");
+        let apart = UnescapedText::apart("x—ab".as_bytes()).unwrap();
+        assert_eq!([apart.origin(1..2), apart.origin(2..4)], [1..4, 4..6]);
     }
 
     proptest! {

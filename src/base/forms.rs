@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::escape::{bare, is_quoting};
+use super::escape::{UnescapedText, bare, is_quoting};
 use super::signs::is_sign;
 use super::text::hex;
 
@@ -90,9 +90,11 @@ fn texts(secret: &str) -> Vec<String> {
         quoted_printable(|byte| matches!(byte, b' '..=b'~') && byte != b'='),
         quoted_printable(|byte| byte.is_ascii_alphanumeric()),
     ];
-    // The search ignores case in ASCII only.
+    // The search ignores case in ASCII only, and passes over what else is no letter and no digit.
     if !secret.is_ascii() {
         all.extend([secret.to_lowercase(), secret.to_uppercase()]);
+        let apart = UnescapedText::apart(secret.as_bytes());
+        all.extend(apart.map(|apart| String::from_utf8_lossy(apart.bytes()).into_owned()));
     }
     all
 }

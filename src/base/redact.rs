@@ -258,8 +258,18 @@ impl KnownSecrets {
         (found, open)
     }
 
-    /// Finds secrets in a text as it stands.
+    /// Finds secrets in a text as it stands, whatever stands between their letters and digits.
     fn search(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
+        let open = self.search_signs(text, found);
+        let Some(apart) = UnescapedText::apart(text) else { return open };
+        let mut in_apart = Vec::new();
+        let end = self.search_signs(apart.bytes(), &mut in_apart);
+        found.extend(in_apart.into_iter().map(|range| apart.origin(range)));
+        PartialMatch::first(open, origin(end, &apart))
+    }
+
+    /// Finds secrets in a text of which all that is beyond ASCII is letters and digits.
+    fn search_signs(&self, text: &[u8], found: &mut Vec<Range<usize>>) -> Option<PartialMatch> {
         if let Some(exact) = &self.exact {
             // Overlapping, because one secret may be a part of another.
             found.extend(exact.find_overlapping_iter(text).map(|found| found.range()));
@@ -634,6 +644,29 @@ mod tests {
             let text = format!("{begun}\nline\nhunter2\u{1b}[0K+/=&\"\\<'é\n");
             check(&text, &format!("{begun}\nline\n***\n"));
         }
+    }
+
+    #[test]
+    fn whatever_is_no_letter_and_no_digit_may_stand_in_a_secret() {
+        let secret = "npm_Q7w8E9r0T1y2U3i4O5p6";
+        let redactor = Redactor::new([secret]);
+        let each = |sign: &str| secret.chars().map(String::from).collect::<Vec<_>>().join(sign);
+        for sign in
+            ["\u{2028}", "\u{2029}", "\u{a0}", "\u{200b}", "\u{feff}", "\u{ad}", "—", "\u{301}", "\u{fffd}"]
+        {
+            let (before, behind) = secret.split_at(9);
+            for text in [format!("{before}{sign}{behind}"), each(sign)] {
+                assert_eq!(redactor.text(&format!("é {text} x")), "é *** x", "{text:?}");
+            }
+        }
+        assert_eq!(redactor.text(r#""npm_Q7w8\u2028E9r0T1y2U3i4O5p6""#), r#""***""#);
+        assert!(redactor.finds(b"npm_Q7w8\xffE9r0T1y2U3i4O5p6"));
+        // Line ends break what is short, and blanks do not.
+        let shown = |text: &str| Redactor::new(["notebook"]).text(text).into_owned();
+        assert_eq!(shown("not\u{2028}ebook, note\u{a0}book"), "***, note\u{a0}book");
+        // A secret may have them itself.
+        let shown = |text: &str| Redactor::new(["correct—horse-battery"]).text(text).into_owned();
+        assert_eq!(shown("correct—horse-battery, correct\u{a0}horse—\nbattery"), "***, ***");
     }
 
     #[test]
