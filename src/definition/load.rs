@@ -26,7 +26,7 @@ use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostics, FindingPlace, nearest};
 use crate::base::explanation::Explanation;
 use crate::base::name::{LoopName, NameError, StateName};
-use crate::base::node::Node;
+use crate::base::node::{FileId, Node};
 use crate::base::path::DocPath;
 use crate::base::text;
 use crate::files::place::{self, resolved};
@@ -477,6 +477,23 @@ fn meant<'k>(name: &str, known: &'k [String]) -> Option<&'k str> {
         known.sort_by_key(|known| std::cmp::Reverse(shared(known)));
         nearest(name, known)
     })
+}
+
+/// Tells whether a file lies, with its links followed, where the files of its project may lie.
+pub fn is_within(path: &Path, cwd: &Path) -> bool {
+    Reach::of(path, &root_of(path, cwd)).holds(&resolved(path))
+}
+
+/// Tells whether a text is a loop or a library: other YAML may lie in `.loops` as well. One that cannot be parsed counts as a loop, so
+/// that its errors are not held back.
+pub fn is_loop_or_library(text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let tree = yaml::parse(text, FileId(0), &mut Diagnostics::default());
+    tree.is_none_or(|tree| fragments::is_library(&tree) || is_loop(&tree))
+}
+
+fn is_loop(tree: &Node) -> bool {
+    fragments::KEYS_OF_LOOPS.iter().any(|key| tree.get(key).is_some())
 }
 
 /// Tells whether the name of a file says that it is a loop file.
@@ -930,7 +947,7 @@ pub(crate) fn decode_with(
     let tree = resolve::parse(text, file, path, &mut findings);
     let is_loop =
         // A file that cannot be parsed counts as a loop, so that its errors are not held back.
-        tree.as_ref().is_none_or(|tree| fragments::KEYS_OF_LOOPS.iter().any(|key| tree.get(key).is_some()));
+        tree.as_ref().is_none_or(is_loop);
     let resolved = tree.map(|tree| resolve::resolve(tree, path, &mut sources, fetch, &mut findings));
     let definition = resolved.as_ref().and_then(|resolved| decode_tree(resolved, &mut findings));
     // Only what comes from elsewhere can be met twice, and to compare findings their places have to be looked up.

@@ -20,6 +20,8 @@ pub(crate) enum FormattedFile {
     Changed(String),
     /// It is left as it is.
     Left(Unformatted),
+    /// It is no loop, no library and no test.
+    Other,
 }
 
 /// Returns the files that are meant, each once: loops, libraries and tests, without copies of other repositories.
@@ -51,10 +53,19 @@ pub(crate) fn files(named: &[String], session: &Session<'_>) -> Result<Vec<PathB
 /// Formats a file, and writes nothing.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or a link leads to it out of the repository.
 pub(crate) fn formatted(file: &Path, session: &Session<'_>) -> Result<FormattedFile, Error> {
+    // Before it is read: neither the content nor an error may tell what lies outside.
+    if !load::is_within(file, &session.cwd) {
+        let shown = file.strip_prefix(&session.cwd).unwrap_or(file).display();
+        return Err(Error::refused(format!("`{shown}` lies outside of the repository"))
+            .with_hint("links are followed; name the file where it lies"));
+    }
     let text = session.unsaved.text(file, MAX_SIZE as u64);
     let text = text.map_err(|error| Error::failed(format!("cannot read `{}`", file.display()), &error))?;
+    if !suite::is_test_file(file) && !load::is_loop_or_library(&text) {
+        return Ok(FormattedFile::Other);
+    }
     Ok(match format::formatted(&text) {
         Ok(made) if made == text => FormattedFile::Same,
         Ok(made) => FormattedFile::Changed(made),

@@ -42,6 +42,12 @@ pub(in crate::cli) fn fmt(args: &FmtArgs, session: &Session<'_>, output: &Output
         let shown = file.strip_prefix(&session.cwd).unwrap_or(file).display().to_string();
         match formatted_files::formatted(file, session) {
             Ok(FormattedFile::Same) => {}
+            // Other YAML may lie beside loops. Where somebody names it, more is expected.
+            Ok(FormattedFile::Other) if args.loops.is_empty() => {}
+            Ok(FormattedFile::Other) => {
+                let why = format!("`{shown}` is left as it is: it is no loop, no library and no test");
+                session.talk.note(&why);
+            }
             Ok(FormattedFile::Changed(text)) => {
                 changed += 1;
                 if !args.check {

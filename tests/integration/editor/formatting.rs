@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
 
 use super::client::{Client, uri};
-use crate::common::{Project, Ran};
+use crate::common::{Project, Ran, git};
 
 const ODD: &str = "# a loop\nname:   main\ninitial: check\n\n\n\nstates:\n    # looks\n    check: {action: 'make',on_yes: done , on_no: check}   # why\n    done:\n        terminal: true\n";
 const FORMED: &str = "# a loop\nname: main\ninitial: check\n\nstates:\n  # looks\n  check: { action: \"make\", on_yes: done, on_no: check } # why\n  done:\n    terminal: true\n";
@@ -30,6 +31,36 @@ fn files_are_written_in_one_form_and_stay_in_it() {
     project.write(".loops/broken.yaml", "name: [");
     project.run(&["fmt", "--check", "broken"]).code(2).says("`.loops/broken.yaml` is left as it is");
     project.run(&["fmt", "nowhere"]).code(2);
+}
+
+#[test]
+fn what_lies_outside_or_is_no_loop_stays_as_it_is() {
+    let other = "kind:    Config\nusers:   [ {name: a} ]\n";
+    let outside = tempfile::tempdir().unwrap();
+    let project = Project::with_loop(FORMED).file(".loops/values.yaml", other);
+    git(&project, &["init", "-q"]);
+    let linked = |name: &str, text: &str| {
+        let target = outside.path().join(name);
+        fs::write(&target, text).unwrap();
+        symlink(&target, project.at(".loops").join(name)).unwrap();
+    };
+    project.run(&["fmt"]).code(0);
+    project.run(&["fmt", ".loops/values.yaml"]).code(0).says("it is no loop, no library and no test");
+    assert_eq!(project.read(".loops/values.yaml"), other);
+    linked("kube.yaml", other);
+    linked("away.yaml", ODD);
+    fs::write(outside.path().join("away.test.yaml"), "loop:   away\ncases: []\n").unwrap();
+    symlink(outside.path(), project.at(".loops/tests")).unwrap();
+    for arguments in
+        [&["fmt"][..], &["fmt", "away"], &["fmt", ".loops/tests/away.test.yaml"], &["fmt", "--check"]]
+    {
+        project.run(arguments).code(2).says("lies outside of the repository");
+    }
+    for (name, text) in
+        [("kube.yaml", other), ("away.yaml", ODD), ("away.test.yaml", "loop:   away\ncases: []\n")]
+    {
+        assert_eq!(fs::read_to_string(outside.path().join(name)).unwrap(), text);
+    }
 }
 
 /// Formats what is given on standard input.
