@@ -70,16 +70,20 @@ impl Codes {
 
     /// Tells whether there is such a code in a text.
     pub fn are_in(self, text: &[u8]) -> bool {
-        let Some(sign) = self.sign() else { return false };
-        let mut at = 0;
-        while let Some(next) = text[at..].iter().position(|byte| *byte == sign) {
-            at += next;
-            if self.first(&text[at..]).is_some() {
-                return true;
+        self.next(text, 0).is_some()
+    }
+
+    /// Returns where the first code from a place on stands.
+    fn next(self, text: &[u8], from: usize) -> Option<Range<usize>> {
+        let sign = self.sign()?;
+        let mut at = from;
+        loop {
+            at += text.get(at..)?.iter().position(|byte| *byte == sign)?;
+            if let Some((length, _)) = self.first(&text[at..]) {
+                return Some(at..at + length);
             }
             at += self.run(&text[at..]);
         }
-        false
     }
 
     /// Returns the length of the signs at the beginning that are not code together, so that none is looked at twice.
@@ -99,6 +103,29 @@ impl Codes {
             Self::Entity => entity(text),
         }
     }
+}
+
+/// Returns the parts of a text that are so near to a code, in order and apart. Elsewhere nothing has to be read to find what
+/// stands there, and of what is no text hardly anything is near to one.
+pub fn near_codes(text: &[u8], reach: usize) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    for codes in Codes::ALL {
+        let mut next = codes.next(text, 0);
+        while let Some(place) = next {
+            next = codes.next(text, place.end);
+            places.push(place);
+        }
+    }
+    places.sort_unstable_by_key(|place| place.start);
+    let mut near: Vec<Range<usize>> = Vec::new();
+    for place in places {
+        let (start, end) = (place.start.saturating_sub(reach), (place.end + reach).min(text.len()));
+        match near.last_mut() {
+            Some(last) if start <= last.end => last.end = last.end.max(end),
+            _ => near.push(start..end),
+        }
+    }
+    near
 }
 
 /// Leaves out what quotes.
@@ -333,6 +360,14 @@ mod tests {
             "H\u{1f600}u{}\u{1f600}+++40400",
         );
         check(Codes::Entity, "&amp;&lt;&gt;&quot;&apos;&#39;&#x2B;&#X2b;&nope;&amp", "&<>\"'\'++&nope;&amp");
+    }
+
+    #[test]
+    fn only_what_is_near_to_a_code_is_read() {
+        let text = format!("{}%41{}\\u0042&lt;{}%zz", "a".repeat(100), "b".repeat(100), "c".repeat(100));
+        assert_eq!(near_codes(text.as_bytes(), 10), [90..113, 193..223]);
+        assert_eq!(near_codes(text.as_bytes(), 60), vec![40..273; 1]);
+        assert!(near_codes(b"no code: % & \\", 10).is_empty());
     }
 
     #[test]

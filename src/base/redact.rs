@@ -32,6 +32,9 @@ const LONGEST_CODE: usize = 12;
 /// How often codes are read: those of a URL in a URL.
 const DEPTH: usize = 2;
 
+/// A secret with a code in it is looked for so far around the code, and further where it is longer itself.
+const NEAR: usize = 4 * 1024;
+
 /// Codes are read in parts of about this size, so that long texts take no more memory than they have.
 const PART: usize = 64 * 1024;
 
@@ -298,10 +301,19 @@ impl KnownSecrets {
         }
         let mut open = None;
         for part in parts(text, self.longest) {
-            let mut in_part = Vec::new();
-            let end = self.in_codes(&text[part.clone()], DEPTH, &mut in_part);
-            found.extend(in_part.into_iter().map(|range| range.start + part.start..range.end + part.start));
-            open = end.map(|end| PartialMatch { at: end.at + part.start, ..end });
+            open = None;
+            for near in escape::near_codes(&text[part.clone()], self.longest.max(NEAR)) {
+                let near = near.start + part.start..near.end + part.start;
+                let mut in_part = Vec::new();
+                let end = self.in_codes(&text[near.clone()], DEPTH, &mut in_part);
+                found.extend(
+                    in_part.into_iter().map(|range| range.start + near.start..range.end + near.start),
+                );
+                // What ends before is followed by what stands as it is, and is told by that.
+                if near.end == part.end {
+                    open = end.map(|end| PartialMatch { at: end.at + near.start, ..end });
+                }
+            }
         }
         open
     }
@@ -852,6 +864,18 @@ mod tests {
             let hidden = Redactor::new([secret]).text(&encoded).into_owned();
             prop_assert!(hidden.contains(MASK), "{} -> {}", encoded, hidden);
         }
+    }
+
+    #[test]
+    fn what_is_far_from_every_code_is_searched_once() {
+        // Of the first letters of the secret, so that they are compared.
+        let redactor = Redactor::new(["correct-horse-battery-staple"]);
+        let plain = "correct-horse-batter. ".repeat(20_000);
+        let work = |text: &str| signs::work::of(|| assert!(!redactor.finds(text.as_bytes())));
+        let (without, with) = (work(&plain), work(&format!("{plain}%41\\u0042&lt;{plain}")));
+        assert!(without > 0 && with < without * 3, "{without} and {with} comparisons");
+        let coded = format!("{plain}correct%2Dhorse\\u002dbattery%2dstaple{plain}");
+        assert!(redactor.finds(coded.as_bytes()));
     }
 
     #[test]
