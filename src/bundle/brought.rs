@@ -91,6 +91,11 @@ pub(super) struct TreeChange {
 }
 
 impl TreeChange {
+    /// Returns the path, as git has it.
+    pub(super) fn path(&self) -> &[u8] {
+        &self.path
+    }
+
     /// Returns the path as text, for people.
     pub(super) fn shown(&self) -> String {
         one_line(&String::from_utf8_lossy(&self.path), 200)

@@ -258,7 +258,7 @@ impl<'w> TreeKeeper<'w> {
         for path in self.git.bytes(&list, &[])?.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
             if path.ends_with(b"/") {
                 let path = String::from_utf8_lossy(path);
-                self.left_out.push(LeftOut::new(&path, "it is a repository of its own"));
+                self.leave_out(&path, "it is a repository of its own");
             } else {
                 added.extend_from_slice(path);
                 added.push(0);
@@ -286,8 +286,10 @@ impl<'w> TreeKeeper<'w> {
         for file in aside {
             let path = gitpath::to_bytes(&file.path);
             match file.was {
-                Some((_, bytes)) if self.wanted.redactor.finds(&bytes) => {
-                    self.left_out.push(LeftOut::new(&file.path, SECRET));
+                Some((_, bytes))
+                    if self.wanted.redactor.finds(&bytes) || self.wanted.redactor.finds(&path) =>
+                {
+                    self.leave_out(&file.path, SECRET);
                 }
                 Some(_) if ignored.contains(path.as_slice()) => {}
                 Some((mode, bytes)) => {
@@ -326,7 +328,8 @@ impl<'w> TreeKeeper<'w> {
         for change in brought::changes(&self.git.bytes(&list.id(&self.head), &[])?)? {
             let file = change.below(&self.top);
             let is_file = file.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-            if is_file && holds_secret(self.wanted.redactor, &file)? {
+            let is_named_so = self.wanted.redactor.finds(change.path());
+            if is_named_so || is_file && holds_secret(self.wanted.redactor, &file)? {
                 held.push((change, SECRET));
             }
         }
@@ -341,13 +344,18 @@ impl<'w> TreeKeeper<'w> {
         let mut lines = Vec::new();
         for (change, why) in changes {
             lines.extend(change.taken_back());
-            self.left_out.push(LeftOut::new(&change.shown(), why));
+            self.leave_out(&change.shown(), why);
         }
         if lines.is_empty() {
             return Ok(());
         }
         self.git.bytes(&Call::new("update-index").with(&["-z", "--index-info"]), &lines)?;
         Ok(())
+    }
+
+    /// Says what is not carried. Its name may be a secret itself.
+    fn leave_out(&mut self, path: &str, why: &str) {
+        self.left_out.push(LeftOut::new(&self.wanted.redactor.text(path), why));
     }
 
     /// Looks for a secret in everything that one commit has and another has not.

@@ -295,7 +295,16 @@ impl Measurer<'_> {
         self.attribute(&look.top, &mut files);
         let is_committed = look.entries.iter().all(|entry| !entry.tracked);
         let commits = self.commits(&look.top, &start.ids.commit, &look.ids.commit).await?;
-        for file in files.iter_mut().filter(|file| file.not_in_patch.is_none() && file.size.is_some()) {
+        for file in files.iter_mut().filter(|file| file.not_in_patch.is_none()) {
+            // A patch has the names as they are, also those of files that are gone.
+            let mut names = std::iter::once(&file.path).chain(file.from.as_ref());
+            if names.any(|name| redactor.finds(&gitpath::to_bytes(name))) {
+                file.not_in_patch = Some(SECRET.to_owned());
+                continue;
+            }
+            if file.size.is_none() {
+                continue;
+            }
             let path = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(&file.path)));
             // Where the file cannot be read, it may hold some.
             if path.is_file() && !path.is_symlink() && holds_secret(redactor, &path).unwrap_or(true) {

@@ -296,7 +296,7 @@ fn a_secret_in_a_file_does_not_leave_the_machine() {
     let secret = "planted/+secret=value";
     let text = LOOP.replace(
         "      echo secret-free",
-        "      printf %s \"$SECRET_OF_MINE\" > leaked; printf %s \"$SECRET_OF_MINE\" > \"$LL_RUN_DIR/leaked\"; echo \"$SECRET_OF_MINE\" >> tracked; git add leaked\n      echo secret-free",
+        "      printf %s \"$SECRET_OF_MINE\" > leaked; printf %s \"$SECRET_OF_MINE\" > \"$LL_RUN_DIR/leaked\"; echo \"$SECRET_OF_MINE\" >> tracked; git add leaked; mkdir planted; touch \"$SECRET_OF_MINE\"\n      echo secret-free",
     );
     let both = Checkouts::of(&text);
     let both = Checkouts(both.0.env("SECRET_OF_MINE", secret));
@@ -320,6 +320,7 @@ fn a_secret_in_a_file_does_not_leave_the_machine() {
     let ran = both.resume(&[]).code(0);
     assert!(ran.stderr.contains("not carried over: tracked: it holds a secret"), "{}", ran.stderr);
     assert!(ran.stderr.contains("not carried over: leaked: it holds a secret"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not carried over: ***: it holds a secret"), "{}", ran.stderr);
 }
 
 #[test]

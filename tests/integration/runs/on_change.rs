@@ -438,6 +438,17 @@ fn a_secret_is_not_in_the_patch() {
 }
 
 #[test]
+fn a_file_whose_name_holds_a_secret_is_left_out_of_the_patch_alone() {
+    let project = in_ci(&working("touch cache-$MY_TOKEN; echo x > b.txt", "on_change: report\n"));
+    let project = project.env("MY_TOKEN", "s3cr3t-0123456789");
+    let result = run(&project, 0);
+    assert_eq!(changed(&result), ["modified b.txt", "untracked cache-***"]);
+    assert_eq!(result["changes"]["files"][1]["not_in_patch"], "it holds a secret");
+    let patch = project.read("reports/changes.patch");
+    assert!(patch.contains("b.txt") && !patch.contains("cache-"), "{patch}");
+}
+
+#[test]
 fn a_resume_keeps_the_tree_on_which_the_run_began() {
     let text = "name: main\ninitial: one\nstates:\n  one: {action: echo x > a.txt, next: two}\n  two: {action: 'test -e go || { echo CONTEXT_HANDOFF: later; exit 1; }', on_yes: done, on_no: two}\n  done: {terminal: true}\n";
     let project = in_ci(text);
