@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::{Map, Value};
@@ -54,6 +54,30 @@ struct Secrets {
     given: Option<KnownSecrets>,
     /// The same, and what was made later.
     learned: OnceLock<KnownSecrets>,
+    /// What is known of files, with whether something was learned before.
+    searched: Mutex<HashMap<(FileMark, bool), FileSearch>>,
+}
+
+/// A file as it was: one that has changed has another mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileMark {
+    /// Its device and its number there.
+    pub file: (u64, u64),
+    /// Its bytes.
+    pub size: u64,
+    /// When it was changed last, in seconds and nanoseconds.
+    pub changed: (i64, i64),
+}
+
+/// What is known of the secrets in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSearch {
+    /// It has none.
+    Clean,
+    /// It has one.
+    Secret,
+    /// There was no time to search it.
+    Unsearched,
 }
 
 /// What is looked for.
@@ -86,7 +110,7 @@ impl Redactor {
         all.sort_unstable();
         all.dedup();
         let given = (!all.is_empty()).then(|| KnownSecrets::new(all, None));
-        Self(Arc::new(Secrets { given, learned: OnceLock::new() }))
+        Self(Arc::new(Secrets { given, ..Secrets::default() }))
     }
 
     /// Hides from now on what begins like this, too, up to the end of its letters and digits: in every copy of this
@@ -117,6 +141,18 @@ impl Redactor {
     pub fn finds(&self, bytes: &[u8]) -> bool {
         // Bytes that are not UTF-8 are lost here, and no secret has any: all of them are texts.
         self.known().is_some_and(|known| !known.found(&String::from_utf8_lossy(bytes)).0.is_empty())
+    }
+
+    /// Returns what is known of a file, from whichever copy of this redactor: a search takes a while.
+    pub fn searched(&self, mark: &FileMark) -> Option<FileSearch> {
+        let known = self.0.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(*mark, self.0.learned.get().is_some())).copied()
+    }
+
+    /// Keeps what is known of a file.
+    pub fn keep_search(&self, mark: FileMark, search: FileSearch) {
+        let mut known = self.0.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert((mark, self.0.learned.get().is_some()), search);
     }
 
     /// Hides every secret in a text.

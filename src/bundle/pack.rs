@@ -26,7 +26,7 @@ use crate::base::relative::{Line, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::time::Timestamp;
 use crate::engine::event::{Assignment, LoopComplete};
-use crate::files::secret::holds_secret;
+use crate::files::secret::why_kept_back;
 use crate::files::unzip::UnzipLimits;
 use crate::files::{read, transient};
 use crate::journal::files::RunFiles;
@@ -220,8 +220,10 @@ impl PackedFile {
         }
         let name = EntryName::parse(&self.name);
         let name = name.map_err(|_| left("a bundle cannot contain a file with this name"))?;
-        if self.foreign && !redactor.is_empty() && holds_secret(redactor, &self.path).map_err(unread)? {
-            return Err(left("it holds a secret"));
+        if self.foreign
+            && let Some(why) = why_kept_back(redactor, &self.path).map_err(unread)?
+        {
+            return Err(left(why));
         }
         digest(name, self).map_err(unread)
     }

@@ -20,7 +20,7 @@ use crate::base::redact::Redactor;
 use crate::base::relative::Line;
 use crate::files::aside::{self, PutAside};
 use crate::files::file_time::FileTime;
-use crate::files::secret::holds_secret;
+use crate::files::secret::{SECRET, why_kept_back};
 use crate::files::transient;
 use crate::git::call::{AUTHOR, Call, alternate};
 use crate::git::error::{Absent, GitError, TreeError};
@@ -329,9 +329,14 @@ impl<'w> TreeKeeper<'w> {
             let file = change.below(&self.top);
             let is_file = file.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
             let is_named_so = self.wanted.redactor.finds(change.path());
-            if is_named_so || is_file && holds_secret(self.wanted.redactor, &file)? {
-                held.push((change, SECRET));
-            }
+            let why = if is_named_so {
+                Some(SECRET)
+            } else if is_file {
+                why_kept_back(self.wanted.redactor, &file)?
+            } else {
+                None
+            };
+            held.extend(why.map(|why| (change, why)));
         }
         self.take_out(held)
     }
@@ -428,10 +433,8 @@ pub(super) fn hold_secret(
     // The contents may be larger than memory, so they are searched in a file.
     let file = found.reopen()?;
     git.write_to(&Call::new("cat-file").with(&["--batch"]), &objects, file)?;
-    holds_secret(redactor, found.path()).map_err(TreeError::from)
+    Ok(why_kept_back(redactor, found.path())?.is_some())
 }
-
-const SECRET: &str = "it holds a secret";
 
 /// Why a checkout cannot become the tree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

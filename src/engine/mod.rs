@@ -564,6 +564,7 @@ impl<'m> Engine<'m> {
                     start: KnownStart::clone(start),
                     verdicts: self.seen_trees(),
                     judging: self.may_stand().then(|| self.judges_asked_for()),
+                    is_late: self.start.deadline.is_some_and(|deadline| self.now >= deadline),
                 };
                 return Some(Waiting::Measuring(Box::new(request), Box::new(end)));
             }

@@ -145,6 +145,8 @@ pub struct MeasureRequest {
     pub verdicts: Vec<ObjectId>,
     /// What has to be known to tell the judges of the run, where it may succeed.
     pub judging: Option<JudgingRequest>,
+    /// Whether the time of the job is over, so that what takes long is left.
+    pub is_late: bool,
 }
 
 /// What has to be known of a loop to tell its judges.

@@ -25,6 +25,11 @@ impl FileTime {
         Self { seconds: metadata.ctime(), nanoseconds: metadata.ctime_nsec() }
     }
 
+    /// Returns its seconds and nanoseconds.
+    pub(super) fn parts(self) -> (i64, i64) {
+        (self.seconds, self.nanoseconds)
+    }
+
     /// Returns when a file was made, where its file system says so. No program can set that either.
     pub fn of_birth(metadata: &Metadata) -> Option<Self> {
         let since = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;

@@ -8,6 +8,7 @@
 mod changed;
 mod known_index;
 mod look;
+mod search;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use look::{Look, Measurer};
+use search::SecretSearch;
 use tokio::sync::watch;
 
 use super::area::Area;
@@ -28,7 +30,6 @@ use super::ticking::while_ticking;
 use super::world::World;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
-use crate::base::redact::Redactor;
 use crate::base::territory::ScopePath;
 use crate::base::text::one_line;
 use crate::engine::changes::{
@@ -38,7 +39,7 @@ use crate::engine::changes::{
 use crate::engine::request::{AsideRequest, JudgingRequest, MeasureRequest, RestoreRequest, RestoredTree};
 use crate::files::aside;
 use crate::files::replace::replace;
-use crate::files::secret::holds_secret;
+use crate::files::secret::SECRET;
 use crate::git::call::{Call, alternate};
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
@@ -61,8 +62,6 @@ const MOST_COMMITS: usize = 100;
 
 /// How many files are listed that changed since a verdict.
 const MOST_SINCE: usize = 100;
-
-const SECRET: &str = "it holds a secret";
 
 /// Measures the working tree on which a run begins.
 pub async fn start(
@@ -216,8 +215,10 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
         }
     };
     // Listing the untracked files takes as long as the comparison, so both go on at once.
-    let both = async { tokio::join!(measurer.compare(request, &redactor), untracked) };
     let asked = world.cancel.clone();
+    let is_late = request.is_late;
+    let search = SecretSearch { redactor: &redactor, asked: asked.clone(), is_late, searched: 0 };
+    let both = async { tokio::join!(measurer.compare(request, search), untracked) };
     let both = async {
         tokio::select! {
             found = both => found,
@@ -265,7 +266,7 @@ impl Measurer<'_> {
     async fn compare(
         &mut self,
         request: &MeasureRequest,
-        redactor: &Redactor,
+        mut search: SecretSearch<'_>,
     ) -> Result<ComparedTrees, LookError> {
         let start = &request.start;
         let look = Box::pin(self.look()).await?;
@@ -298,7 +299,7 @@ impl Measurer<'_> {
         for file in files.iter_mut().filter(|file| file.not_in_patch.is_none()) {
             // A patch has the names as they are, also those of files that are gone.
             let mut names = std::iter::once(&file.path).chain(file.from.as_ref());
-            if names.any(|name| redactor.finds(&gitpath::to_bytes(name))) {
+            if names.any(|name| search.redactor.finds(&gitpath::to_bytes(name))) {
                 file.not_in_patch = Some(SECRET.to_owned());
                 continue;
             }
@@ -306,16 +307,13 @@ impl Measurer<'_> {
                 continue;
             }
             let path = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(&file.path)));
-            // Where the file cannot be read, it may hold some.
-            if path.is_file() && !path.is_symlink() && holds_secret(redactor, &path).unwrap_or(true) {
-                file.not_in_patch = Some(SECRET.to_owned());
-            }
+            file.not_in_patch = search.why_left_out(&path).await.map(str::to_owned);
         }
         // An earlier part of the run may have left one.
         // It would be taken for the patch of this part.
         let _absent = std::fs::remove_file(self.files.patch());
         let patch = match &own {
-            Some(own) => self.patch(own, start, &look, &files, redactor).await,
+            Some(own) => self.patch(own, start, &look, &files, &mut search).await,
             None => Ok(None),
         };
         let (patch, no_patch) = match patch {
@@ -561,7 +559,7 @@ impl Measurer<'_> {
         start: &KnownStart,
         look: &Look,
         files: &[ChangedFile],
-        redactor: &Redactor,
+        search: &mut SecretSearch<'_>,
     ) -> Result<Option<u64>, LookError> {
         let left_out = files.iter().filter(|file| file.not_in_patch.is_some());
         let left_out = left_out.flat_map(|file| [Some(&file.path), file.from.as_ref()]).flatten();
@@ -593,10 +591,7 @@ impl Measurer<'_> {
         if patch.is_empty() {
             return Ok(None);
         }
-        // Contexts of a patch show lines that the run did not write.
-        if redactor.finds(&patch) {
-            return Err(LookError::unfit("a line that was there before holds a secret"));
-        }
+        search.patch(&patch)?;
         replace(&self.files.patch(), &patch)?;
         Ok(Some(patch.len() as u64))
     }

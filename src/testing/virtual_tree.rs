@@ -304,7 +304,8 @@ mod tests {
     }
 
     fn measured(tree: &mut VirtualTree, start: &KnownStart) -> TreeChanges {
-        let request = MeasureRequest { start: start.clone(), verdicts: Vec::new(), judging: None };
+        let request =
+            MeasureRequest { start: start.clone(), verdicts: Vec::new(), judging: None, is_late: false };
         tree.measure(&request).changes.known().unwrap().clone()
     }
 

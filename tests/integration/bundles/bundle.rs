@@ -334,6 +334,21 @@ fn a_check_that_misses_what_was_not_carried_over_says_so() {
     assert!(!ran.stdout.contains("the commit's own check"), "{}", ran.stdout);
 }
 
+#[test]
+fn after_a_signal_what_takes_long_to_search_is_left_out_and_said() {
+    let text = LOOP.replace(
+        "      echo secret-free",
+        "      head -c 17000000 /dev/zero > large; echo small > small\n      echo secret-free",
+    );
+    let both = Checkouts::of(&text);
+    let both = Checkouts(both.0.env("SECRET_OF_MINE", "planted/+secret=value"));
+    both.left(Signal::TERM);
+    let why = "not carried over: large: there was no time to search it for secrets";
+    let ran = both.resume(&[]).code(0);
+    assert!(ran.stderr.contains(why) && !ran.stderr.contains("small"), "{}", ran.stderr);
+    assert!(both.0.exists("two/small") && !both.0.exists("two/large"));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn what_an_action_keeps_and_cannot_go_along_leaves_the_rest_of_the_bundle_alone() {
