@@ -31,6 +31,17 @@ use crate::evaluate::{Evaluate, Judged, Judging};
 use crate::judges::found_judges::{AddedTest, JudgesFound, JudgesState};
 use crate::machine::{Action, ActionSetting, Step};
 
+/// What it means that a check of a closing pass failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// The check is known to waver, and is made again.
+    MadeAgain,
+    /// People have excused it: the check is in quarantine.
+    Excused,
+    /// It counts against the run.
+    Counts,
+}
+
 impl Engine<'_> {
     /// Returns the checks of this run that passed last, with those of the loops that it ran, where all of them can be
     /// made once more, and with them all that its success rests on.
@@ -344,12 +355,15 @@ impl Engine<'_> {
         let judged = self.judged_again(&check, seen);
         let passed = check.step.observes(&judged.verdict) == Observes::Passing;
         let output = one_line(last_line(seen), 300);
+        let refusal = (!passed).then(|| self.refusal(&check, &judged.verdict));
+        let is_excused = refusal == Some(Refusal::Excused);
         let event = ClosingPassCheck {
             state: check.state.clone(),
             check: check.name.clone(),
             without_added: self.pass.as_ref().is_some_and(|pass| pass.without_added),
+            made_again: refusal == Some(Refusal::MadeAgain),
             action: one_line(&check.request.text, 2000),
-            verdict: judged.verdict,
+            verdict: if is_excused { Verdict::quarantined() } else { judged.verdict },
             passed,
             exit_code: seen.exit_code,
             duration_ms: millis(seen.duration),
@@ -361,28 +375,37 @@ impl Engine<'_> {
         let said = format!("{} says {verdict}", check.name);
         let said = if output.is_empty() { said } else { format!("{said}: {output}") };
         self.record(Event::ClosingPassCheck(Box::new(event)), events);
-        if !passed {
-            self.said_no(check, &verdict, said);
+        if let Some(refusal) = refusal {
+            self.said_no(check, refusal, said);
         }
     }
 
-    /// Takes that a check of the pass failed, which means what it means in the loop: one that wavers is made again, and one in
-    /// quarantine is excused.
-    fn said_no(&mut self, check: Recheck, verdict: &Verdict, said: String) {
+    /// Returns what it means that a check of the pass failed, which is what it means in the loop: one that wavers is made
+    /// again, and one in quarantine is excused.
+    fn refusal(&self, check: &Recheck, verdict: &Verdict) -> Refusal {
         // Of the checks of a loop inside, this run knows no history.
         let is_own = check.state == check.step.name;
-        let before = self.pass.as_ref().and_then(|pass| pass.made_again.get(&check.name).copied());
-        let before = before.unwrap_or_default();
-        let is_made_again = is_own && self.is_made_again(&check.step, verdict, before);
-        let is_excused = is_own && self.excuse(&check.step, verdict).is_some();
-        let Some(pass) = self.pass.as_mut() else { return };
-        if is_made_again {
-            pass.made_again.insert(check.name.clone(), before + 1);
-            pass.left.push_front(check);
-        } else if is_excused {
-            pass.excused.push(check.state);
+        let before = self.pass.as_ref().map_or(0, |pass| pass.attempts_before(&check.name));
+        if is_own && self.is_made_again(&check.step, verdict, before) {
+            Refusal::MadeAgain
+        } else if is_own && self.excuse(&check.step, verdict).is_some() {
+            Refusal::Excused
         } else {
-            pass.refused.push(RefusedCheck { check, said });
+            Refusal::Counts
+        }
+    }
+
+    /// Takes that a check of the pass failed.
+    fn said_no(&mut self, check: Recheck, refusal: Refusal, said: String) {
+        let Some(pass) = self.pass.as_mut() else { return };
+        match refusal {
+            Refusal::MadeAgain => {
+                let before = pass.attempts_before(&check.name);
+                pass.made_again.insert(check.name.clone(), before + 1);
+                pass.left.push_front(check);
+            }
+            Refusal::Excused => pass.excused.push(check.state),
+            Refusal::Counts => pass.refused.push(RefusedCheck { check, said }),
         }
     }
 

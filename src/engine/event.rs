@@ -1131,6 +1131,9 @@ pub struct ClosingPassCheck {
     /// Whether the tests that the run has added were put aside for it, as it had said no with them.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub without_added: bool,
+    /// Whether it is made again at once, because it is known to waver: its failure is an attempt, and decides nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub made_again: bool,
     /// What it ran.
     pub action: String,
     /// What it said.
@@ -1154,6 +1157,16 @@ impl ClosingPassCheck {
     /// Says in a few words what was put aside for it beyond the rest of the pass.
     pub fn without(&self) -> &'static str {
         if self.without_added { " without the tests that were added" } else { "" }
+    }
+
+    /// Tells whether it failed, and that counts against the run: neither excused by a quarantine nor made again.
+    pub fn is_refusal(&self) -> bool {
+        !self.passed && !self.made_again && !self.verdict.is_quarantined()
+    }
+
+    /// Tells whether two of them are attempts at the same check.
+    pub fn is_same_check(&self, other: &Self) -> bool {
+        (&self.state, &self.check) == (&other.state, &other.check)
     }
 }
 

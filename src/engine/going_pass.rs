@@ -80,6 +80,11 @@ impl GoingPass {
         Some(aside)
     }
 
+    /// Returns how often a check was made again in this stage of the pass.
+    pub(super) fn attempts_before(&self, check: &str) -> u32 {
+        self.made_again.get(check).copied().unwrap_or_default()
+    }
+
     /// Takes what the checks said without the work. Where tests of several files together say no, each file is asked alone.
     fn conclude_proof(&mut self) {
         let Some(proof) = self.proving.take() else { return };

@@ -2,6 +2,7 @@
 //! counts are complete, rows of steps are the first and the last ones. It says nothing that the events do not show.
 
 pub mod changed_tree;
+pub mod closing_rows;
 pub mod flips;
 pub mod green;
 mod sentence;
@@ -413,9 +414,10 @@ impl Digest {
             Event::ClosingPassStart(_) => self.closing_pass.clear(),
             Event::ClosingPassCheck(check) => {
                 // What was said with the added tests counts for nothing where it was asked without them.
-                let is_same =
-                    |known: &ClosingPassCheck| (&known.state, &known.check) == (&check.state, &check.check);
-                self.closing_pass.retain(|known| !check.without_added || !is_same(known));
+                let is_replaced = |known: &ClosingPassCheck| {
+                    check.without_added && !known.without_added && known.is_same_check(check)
+                };
+                self.closing_pass.retain(|known| !is_replaced(known));
                 self.closing_pass.push(ClosingPassCheck::clone(check));
             }
             Event::StateEnter { .. }
@@ -492,7 +494,7 @@ impl Digest {
 
     /// Returns the checks that waver, as far as this run and earlier ones have seen it.
     pub fn flaky_checks(&self) -> Vec<CheckHistory> {
-        self.wavering.flaky(&self.mends)
+        self.wavering.flaky(&self.mends, &self.closing_failures())
     }
 
     /// Returns the work on the task board, for a loop that has one.

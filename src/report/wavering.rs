@@ -51,8 +51,8 @@ impl Wavering {
         !self.has_acted
     }
 
-    /// Returns the checks that waver, with what this run has added.
-    pub fn flaky(&self, mends: &Mends) -> Vec<CheckHistory> {
+    /// Returns the checks that waver, with what this run has added: in its steps, and in attempts of its closing pass.
+    pub fn flaky(&self, mends: &Mends, closing: &[(StateName, u64)]) -> Vec<CheckHistory> {
         let mut all: IndexMap<&StateName, CheckHistory> = IndexMap::new();
         for history in &self.before.histories {
             let mut now = history.clone();
@@ -64,12 +64,25 @@ impl Wavering {
             }
         }
         let mut flaky: Vec<CheckHistory> = all.into_values().collect();
-        for (state, failed) in mends.flaky_failures() {
+        // Each time, it passed after all of its failures.
+        let mut own: IndexMap<&StateName, (u64, u64)> = IndexMap::new();
+        let closing = closing.iter().map(|(state, failed)| (state, *failed));
+        for (state, failed) in mends.flaky_failures().chain(closing) {
+            let (all_failed, passed) = own.entry(state).or_default();
+            *all_failed += failed;
+            *passed += 1;
+        }
+        for (state, (failed, passed)) in own {
             if !flaky.iter().any(|known| known.state == *state && known.is_here) {
                 flaky.retain(|known| known.state != *state);
-                let state = state.clone();
-                // It passed once, after all of its failures.
-                flaky.push(CheckHistory { state, failed, of: failed + 1, taken_back: failed, is_here: true });
+                let of = failed + passed;
+                flaky.push(CheckHistory {
+                    state: state.clone(),
+                    failed,
+                    of,
+                    taken_back: failed,
+                    is_here: true,
+                });
             }
         }
         flaky

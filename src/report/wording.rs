@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::digest::closing_rows::ClosingStanding;
 use super::loop_level::LoopView;
 use super::stages;
 use super::step::Step;
@@ -99,11 +100,16 @@ pub(super) fn line(event: &Event, level: &LoopView) -> Option<Line> {
         Event::Reused(reused) => Line::new("✓", &reused.words_by_run()),
         Event::ClosingPassStart(start) => Line::new("↻", &closing_pass::words(start)),
         Event::ClosingPassCheck(check) => {
-            let sign = if check.passed { "✓" } else { "✗" };
+            let sign = match ClosingStanding::of(check) {
+                ClosingStanding::Passed => "✓",
+                ClosingStanding::Failed if check.is_refusal() => "✗",
+                ClosingStanding::Quarantined | ClosingStanding::Failed => "•",
+            };
+            let again = if check.made_again { ", and is made again" } else { "" };
             let took = human(Duration::from_millis(check.duration_ms));
             Line::new(
                 sign,
-                &format!("{} once more{}: {} ({took})", check.check, check.without(), check.verdict),
+                &format!("{} once more{}: {} ({took}){again}", check.check, check.without(), check.verdict),
             )
         }
         Event::ClosingPassProof(proof) => {

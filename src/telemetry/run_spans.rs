@@ -491,8 +491,13 @@ impl RunSpans {
         span.say("ll.verdict", one_line(check.verdict.as_str(), LONGEST_NAME));
         span.say("ll.action", shown_command(&check.action));
         span.say("process.exit.code", check.exit_code);
-        span.say("cicd.pipeline.task.run.result", if check.passed { "success" } else { "failure" });
-        if !check.passed {
+        let result = match (check.passed, check.verdict.is_quarantined()) {
+            (true, _) => "success",
+            (false, true) => "skip",
+            (false, false) => "failure",
+        };
+        span.say("cicd.pipeline.task.run.result", result);
+        if check.is_refusal() {
             self.fail(index, "verdict");
         }
         self.close(index, at);

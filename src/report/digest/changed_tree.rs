@@ -1,6 +1,7 @@
 //! Says what a run did to the working tree, and whether its success is one of the commit that it is reported at.
 
-use super::{Digest, green};
+use super::Digest;
+use super::closing_rows::ClosingRow;
 use crate::base::text::{one_line, plural};
 use crate::engine::changes::{ChangedFile, Changes, StartTree, TreeChanges};
 use crate::engine::outcome::Outcome;
@@ -117,7 +118,7 @@ pub fn line(file: &ChangedFile) -> String {
 
 /// Returns the last lines of a log about what its green means and what the run changed.
 pub fn closing(digest: &Digest) -> Vec<String> {
-    let mut lines: Vec<String> = digest.closing_pass().iter().map(green::once_more).collect();
+    let mut lines: Vec<String> = digest.closing_rows().iter().map(ClosingRow::words).collect();
     lines.extend(digest.green());
     let Some(changes) = digest.changes().filter(|changes| !changes.is_nothing()) else { return lines };
     if !changes.files.is_empty() {

@@ -17,6 +17,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::reused::{ReusedRun, ReusedState};
 use crate::evaluate::verdict::Verdict;
 use crate::report::board_work::BoardWork;
+use crate::report::digest::closing_rows::{ClosingRow, ClosingStanding};
 use crate::report::digest::{Digest, EndKind, StateCount, green};
 use crate::report::shown_steps;
 use crate::report::step::{Step, StepStanding};
@@ -239,21 +240,44 @@ fn printed(check: &ClosingPassCheck) -> String {
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// A check that was made once more at the end.
-fn closing_case(check: &ClosingPassCheck) -> TestCase {
-    let mut status = if check.passed {
-        TestCaseStatus::success()
-    } else {
-        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_message(clean(&green::once_more(check))).set_type(clean(check.verdict.as_str()));
-        status
+/// A check that was made once more at the end, with its attempts.
+fn closing_case(digest: &Digest, row: &ClosingRow<'_>) -> TestCase {
+    let check = row.last;
+    let said = green::once_more(check);
+    let is_later = digest.end_kind() == EndKind::HandedOff;
+    let mut budget = ByteBudget { left: MAX_CASE - 8 * MARKUP };
+    let mut status = match row.standing() {
+        ClosingStanding::Passed => TestCaseStatus::success(),
+        ClosingStanding::Quarantined => skipped(&format!("{said}; it is in quarantine"), &mut budget),
+        ClosingStanding::Failed if is_later => {
+            skipped(&format!("{said}; the run goes on later"), &mut budget)
+        }
+        ClosingStanding::Failed => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_message(clean(&said)).set_type(clean(check.verdict.as_str()));
+            status.set_description(budget.end_of(&printed(check), 12 * 1024));
+            status
+        }
     };
-    if !check.passed {
-        status.set_description(clean(&printed(check)));
-    }
+    let left_out = row.earlier.len().saturating_sub(MAX_RERUNS);
+    status.add_reruns(row.earlier.iter().skip(left_out).map(|check| attempt(check, &mut budget)));
     let mut case = TestCase::new(clean(&format!("closing pass: {}{}", check.check, check.without())), status);
     case.set_time(Duration::from_millis(check.duration_ms));
+    let quarantine = digest.start().and_then(|start| start.checks.quarantine(&check.state));
+    if let Some(quarantine) = quarantine.filter(|_| row.standing() == ClosingStanding::Quarantined) {
+        case.add_property(Property::new("ll.quarantined", attribute(&quarantine.words())));
+    }
     case
+}
+
+/// An attempt of a check of the closing pass that failed, and after which it was made again.
+fn attempt(check: &ClosingPassCheck, budget: &mut ByteBudget) -> TestRerun {
+    let message = attribute(&green::once_more(check));
+    budget.spend(&message);
+    let mut rerun = TestRerun::new(NonSuccessKind::Failure);
+    rerun.set_time(Duration::from_millis(check.duration_ms)).set_type(attribute(check.verdict.as_str()));
+    rerun.set_description(budget.end_of(&printed(check), 1024)).set_message(message);
+    rerun
 }
 
 /// Returns the suite of a run.
@@ -275,8 +299,8 @@ pub fn suite(digest: &Digest) -> TestSuite {
             None => left_out += 1,
         }
     }
-    for check in digest.closing_pass() {
-        suite.add_test_case(closing_case(check));
+    for row in digest.closing_rows() {
+        suite.add_test_case(closing_case(digest, &row));
     }
     if left_out > 0 {
         leave_out(&mut suite, left_out);
@@ -1149,20 +1173,30 @@ mod tests {
         read(&xml);
     }
 
-    fn once_more(stdout: &str, stderr: &str) -> String {
-        let mut journal = Journal::start();
-        journal.push(Event::ClosingPassCheck(Box::new(ClosingPassCheck {
+    fn closing_check(verdict: &Verdict, made_again: bool) -> ClosingPassCheck {
+        let passed = *verdict == Verdict::yes_if(true);
+        ClosingPassCheck {
             state: state("check"),
             check: "check".to_owned(),
             without_added: false,
+            made_again,
             action: "make".to_owned(),
-            verdict: Verdict::new("no"),
-            passed: false,
-            exit_code: 1,
+            verdict: verdict.clone(),
+            passed,
+            exit_code: i32::from(!passed),
             duration_ms: 5,
             details: serde_json::Map::new(),
+            stdout: String::new(),
+            stderr: String::new(),
+        }
+    }
+
+    fn once_more(stdout: &str, stderr: &str) -> String {
+        let mut journal = Journal::start();
+        journal.push(Event::ClosingPassCheck(Box::new(ClosingPassCheck {
             stdout: stdout.to_owned(),
             stderr: stderr.to_owned(),
+            ..closing_check(&Verdict::new("no"), false)
         })));
         journal.end(Outcome::Failure, TerminatedBy::Terminal, "failed", false);
         render(&journal.digest())
@@ -1179,6 +1213,36 @@ mod tests {
             assert!(xml.contains(said), "{xml}");
             read(&xml);
         }
+    }
+
+    #[test]
+    fn a_failure_of_the_closing_pass_that_does_not_count_is_none() {
+        let (no, yes) = (Verdict::yes_if(false), Verdict::yes_if(true));
+        let digest = |checks: Vec<ClosingPassCheck>| {
+            let mut journal = Journal::start();
+            for check in checks {
+                journal.push(Event::ClosingPassCheck(Box::new(check)));
+            }
+            journal.end(Outcome::Success, TerminatedBy::Terminal, "done", true);
+            journal.digest()
+        };
+        let excused = digest(vec![closing_check(&Verdict::quarantined(), false)]);
+        let report = read(&render(&excused));
+        assert_eq!((report.failures, report.test_suites[0].skipped), (0, 1));
+
+        let wavering =
+            digest(vec![closing_check(&no, true), closing_check(&no, true), closing_check(&yes, false)]);
+        let xml = render(&wavering);
+        let report = read(&xml);
+        assert_eq!((report.tests, report.failures), (2, 0), "{xml}");
+        assert_eq!(xml.matches("<flakyFailure").count(), 2, "{xml}");
+        assert_eq!(wavering.flaky_words().unwrap(), "flaky: check failed 2 of 3 on these inputs");
+
+        let broken = digest(vec![closing_check(&no, true), closing_check(&no, false)]);
+        let xml = render(&broken);
+        let report = read(&xml);
+        assert_eq!((report.tests, report.failures), (2, 1), "{xml}");
+        assert_eq!((xml.matches("<rerunFailure").count(), broken.flaky_words()), (1, None), "{xml}");
     }
 
     #[test]

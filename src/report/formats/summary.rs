@@ -17,6 +17,7 @@ use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
 use crate::report::board_work::BoardWork;
 use crate::report::closing::advice;
+use crate::report::digest::closing_rows::ClosingStanding;
 use crate::report::digest::{Digest, EndKind, SentencePart};
 use crate::report::items::Items;
 use crate::report::nights::{self, History};
@@ -248,14 +249,21 @@ fn closing_pass(digest: &Digest, out: &mut String) {
         return;
     }
     out.push_str("### Closing pass\n\n| check | verdict | exit | duration |\n|---|---|--:|--:|\n");
-    for check in digest.closing_pass() {
-        let sign = if check.passed { "✅" } else { "❌" };
+    for row in digest.closing_rows() {
+        let sign = match row.standing() {
+            ClosingStanding::Passed => "✅",
+            ClosingStanding::Quarantined => "⏭️",
+            ClosingStanding::Failed => "❌",
+        };
+        let check = row.last;
         let (name, verdict) = (code(&check.check, 200), code(check.verdict.as_str(), 60));
+        let after = row.after().map_or_else(String::new, |after| format!(", {after}"));
         let took = human(Duration::from_millis(check.duration_ms));
-        let _ = writeln!(out, "| {name} | {sign} {verdict} | {} | {took} |", check.exit_code);
+        let _ = writeln!(out, "| {name} | {sign} {verdict}{after} | {} | {took} |", check.exit_code);
     }
     out.push('\n');
-    for check in digest.closing_pass().iter().filter(|check| !check.passed) {
+    let rows = digest.closing_rows();
+    for check in rows.iter().map(|row| row.last).filter(|check| !check.passed) {
         let printed = if check.stderr.trim().is_empty() { &check.stdout } else { &check.stderr };
         let last: Vec<&str> = printed.trim_end().lines().rev().take(20).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();

@@ -10,7 +10,6 @@ use crate::engine::outcome::Outcome;
 use crate::engine::suppose::Course;
 use crate::evaluate::model::Usage;
 use crate::report::advice::{self, Advice};
-use crate::report::digest::green::once_more;
 use crate::report::graph::{self, EdgeRow};
 use crate::report::markup::Markup;
 use crate::report::why::Link;
@@ -480,8 +479,8 @@ pub(super) fn changes(page: &HtmlPage<'_>, sections: &mut PageSections) {
         if let Some(green) = &green {
             out.leaf("p", &[], &brief(green, 500));
         }
-        for check in page.digest.closing_pass() {
-            out.leaf("p", &[], &brief(&once_more(check), 500));
+        for row in page.digest.closing_rows() {
+            out.leaf("p", &[], &brief(&row.words(), 500));
         }
         if let Some(unknown) = unknown {
             out.leaf(

@@ -143,3 +143,23 @@ fn a_check_that_is_made_again_without_reuse_or_after_a_fixer_is_named_all_the_sa
         assert!(!ran.all().contains("flaky:"), "{}", ran.all());
     }
 }
+
+#[test]
+fn a_check_that_wavers_in_the_closing_pass_is_one_case_with_attempts() {
+    let text = LOOP
+        .replace("reuse: {inputs: [src/], verify_every: 1}\n", "on_change: report\n")
+        .replace("check: true, on_yes: done", "check: true, flaky: {again: 2, always: true}, on_yes: write")
+        .replace(
+            "  done: {terminal: true}\n",
+            "  write: {action: 'echo more >> src/a.txt', on_yes: done, on_no: failed}\n  done: {terminal: true}\n",
+        );
+    let project = project(&text);
+    will_end(&project, &[0, 1, 0]);
+    let ran = project.run(&["run", "main", "--report-dir", ".git/reports"]).code(0);
+    assert!(ran.all().contains("flaky: check failed 1 of 2 on these inputs"), "{}", ran.all());
+    assert_eq!(result(&project)["flaky"][0]["failed"], 1);
+    let junit = std::fs::read_to_string(project.path().join(".git/reports/junit.xml")).unwrap();
+    let count = |part: &str| junit.matches(part).count();
+    assert_eq!((count("closing pass: check\""), count("<flakyFailure")), (1, 1), "{junit}");
+    assert_eq!(count("<failure"), 0, "{junit}");
+}

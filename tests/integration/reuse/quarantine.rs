@@ -192,3 +192,26 @@ fn a_quarantine_that_promises_protection_lets_nothing_begin() {
     quarantine(&project, &ENTRY.replace('}', ", forever: true}"));
     project.run(&["run", "main"]).code(0);
 }
+
+#[test]
+fn a_failure_in_the_closing_pass_that_is_excused_is_red_nowhere() {
+    let text = "name: main
+description: checks
+initial: test
+on_change: report
+states:
+  test: {action: '[ ! -e late ]', check: true, on_yes: write, on_no: failed}
+  write: {action: 'touch late', on_yes: done, on_no: failed}
+  done: {terminal: true}
+  failed: {terminal: true, outcome: failure}
+";
+    let project = project();
+    project.write(".loops/main.yaml", text);
+    quarantine(&project, ENTRY);
+    let ran = project.run(&["run", "main", "--ci=plain", "--report-dir", ".git/reports"]).code(0);
+    assert!(ran.all().contains("• test once more: quarantined ("), "{}", ran.all());
+    let junit = report(&project, "junit.xml");
+    assert!(junit.contains("it is in quarantine") && junit.contains("ll.quarantined"), "{junit}");
+    assert!(!junit.contains("<failure"), "{junit}");
+    assert!(!report(&project, "summary.md").contains('❌'), "{}", report(&project, "summary.md"));
+}
