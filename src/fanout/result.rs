@@ -28,6 +28,7 @@ use crate::context::error::Error;
 use crate::context::options::{RunOptions, Storing};
 use crate::definition::load::DIRECTORY;
 use crate::engine::changes::{ChangeKind, ChangedFile, Changes, KnownStart, TreeChanges, TreeIds};
+use crate::engine::outcome::GOES_ON;
 use crate::engine::reused::ReusedRun;
 use crate::engine::verification::{Confirmed, Reason, Verification, VerifiedExtent};
 use crate::fanout::item::{ItemId, LegKey};
@@ -724,13 +725,16 @@ impl MergeResult<'_> {
             (standing, Some((_, facts))) => {
                 let mut suite = facts.suite.clone();
                 suite.name = item.id.to_string().into();
-                // Such as a success that nothing verified, which is green in the suite of its run.
-                if standing.exit_code() != 0 && suite.failures + suite.errors == 0 {
+                // Such as a success that nothing verified, which is green in the suite of its run. What goes on later is
+                // skipped there.
+                if ![0, GOES_ON].contains(&standing.exit_code()) && suite.failures + suite.errors == 0 {
                     junit::add_red(&mut suite, "not verified", &facts.sentence);
                 }
                 Some(suite)
             }
-            (ItemStanding::Missing { why, .. }, None) => Some(junit::absent(item.id.as_str(), why)),
+            (standing @ ItemStanding::Missing { why, .. }, None) => {
+                Some(junit::absent(item.id.as_str(), why, standing.exit_code() == GOES_ON))
+            }
             (ItemStanding::Reused, None) => {
                 let reused = self.plan.reused(&item.id)?;
                 Some(junit::reused(item.id.as_str(), &reused.proof))

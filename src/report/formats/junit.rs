@@ -167,11 +167,12 @@ fn left_out_suite(all: u64, red: u64) -> TestSuite {
     suite
 }
 
-/// Returns the suite of a run that there is not.
-pub fn absent(name: &str, why: &str) -> TestSuite {
+/// Returns the suite of a run that there is not. One that goes on later is none that failed.
+pub fn absent(name: &str, why: &str, is_later: bool) -> TestSuite {
     let mut suite = TestSuite::new(clean(name));
-    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_message(clean(why)).set_type("missing");
+    let mut status =
+        if is_later { TestCaseStatus::skipped() } else { TestCaseStatus::non_success(NonSuccessKind::Error) };
+    status.set_message(clean(why)).set_type(if is_later { "handoff" } else { "missing" });
     suite.add_test_case(TestCase::new(OUTCOME, status));
     suite
 }

@@ -104,6 +104,10 @@ fn a_deadline_is_one_for_all_items_and_a_later_attempt_goes_on() {
     // What the deadline left no time for goes on, and is not lost.
     let merged = fan.merge("merged", &["legs"]).code(75);
     assert!(!merged.all().contains("leg_missing"), "{}", merged.all());
+    // What goes on later is neither a failure nor an error.
+    let junit = fs::read_to_string(fan.at("merged/junit.xml")).unwrap();
+    assert!(!junit.contains("<failure") && !junit.contains("<error"), "{junit}");
+    assert!(junit.contains("had no time left for it"), "{junit}");
     let result = fan.result("merged");
     assert_eq!(
         (&result["resume"], &result["rerun"], &result["missing"]),
