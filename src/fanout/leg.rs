@@ -28,12 +28,12 @@ use crate::context::options::{BeginOptions, KeyOption, ResumeOptions, ReuseUse, 
 use crate::definition::load::DIRECTORY;
 use crate::definition::vendored::Copies;
 use crate::engine::event::Assignment;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{GOES_ON, Outcome};
 use crate::fanout::item::ItemId;
 use crate::fanout::item_plan::{FanoutLoop, Item, Leg, MAX_PLAN, Plan};
 use crate::fanout::merged_runs::{ItemStanding, Merged, MergedItem};
 use crate::fanout::put_off::{self, PutOff};
-use crate::fanout::severity::worst;
+use crate::fanout::severity::{word_of, worst};
 use crate::files::read;
 use crate::files::replace::replace;
 use crate::forge::github::artifacts::PREFIX;
@@ -516,7 +516,7 @@ impl<'r> LegRun<'r> {
     /// Says what became of the leg, sets the outputs of the job, and stores the reports.
     fn tell(&self, ends: &[ItemEnd]) -> Result<u8, Error> {
         let session = self.session;
-        let put_off = ends.iter().filter(|end| end.is_put_off).map(|_| crate::engine::outcome::GOES_ON);
+        let put_off = ends.iter().filter(|end| end.is_put_off).map(|_| GOES_ON);
         let code = worst(ends.iter().filter_map(|end| end.code).chain(put_off));
         // The leg is not green by what was not begun, even if all that was begun is.
         let is_cut_off = code == 0 && ends.iter().any(|end| end.code.is_none());
@@ -541,7 +541,14 @@ impl<'r> LegRun<'r> {
         let Audience::Ci(provider) = &self.options.begin.run.audience else { return Ok(code) };
         let is_resumable =
             ends.iter().any(|end| end.is_put_off || end.outcome.is_some_and(Outcome::is_resumable));
-        self.stored(provider, code, is_resumable, verified == ends.len())
+        let outcome = ends.iter().filter(|end| end.code == Some(code)).find_map(|end| end.outcome);
+        let outputs = [
+            ("outcome", outcome.map_or_else(|| word_of(code), Outcome::word).to_owned()),
+            ("exit-code", code.to_string()),
+            ("verified", (verified == ends.len()).to_string()),
+            ("handoff", (code == GOES_ON).to_string()),
+        ];
+        self.stored(provider, code, is_resumable, outputs)
     }
 
     /// Leaves a note of the items for which the deadline left no time, so that a merge does not take them for lost.
@@ -594,7 +601,7 @@ impl<'r> LegRun<'r> {
         provider: &Provider,
         code: u8,
         is_resumable: bool,
-        is_verified: bool,
+        said: [(&'static str, String); 4],
     ) -> Result<u8, Error> {
         let session = self.session;
         let announce = |outputs: &[(&'static str, String)]| {
@@ -602,18 +609,8 @@ impl<'r> LegRun<'r> {
                 .announce(outputs)
                 .map_err(|error| Error::failed("cannot set the outputs of the job", &error))
         };
-        let outcome = match (is_verified, code) {
-            (true, _) => "success",
-            (false, 75) => "handoff",
-            (false, _) => "failure",
-        };
         let mut outputs = self.places(provider);
-        outputs.extend([
-            ("outcome", outcome.to_owned()),
-            ("exit-code", code.to_string()),
-            ("verified", is_verified.to_string()),
-            ("handoff", is_resumable.to_string()),
-        ]);
+        outputs.extend(said);
         outputs.extend(OF_ONE.map(|name| (name, String::new())));
         announce(&outputs)?;
         let Storing::Ours(upload) = self.options.begin.run.storing else { return Ok(code) };

@@ -1,5 +1,6 @@
 //! The legs of a plan: each item a run of its own, whatever becomes of the others.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
 
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
 use super::{Fan, bundle, checkout, item, plan, repository, with_fix};
+use crate::ci::ci_mode::outputs;
 use crate::common::{Project, Ran, git, signal};
 use crate::forge::git_server::Repositories;
 use crate::runs::lying_index::FORGE;
@@ -503,4 +505,57 @@ fn neither_the_plan_nor_the_reports_of_the_leg_are_changes_of_the_checkout() {
     drop(ran.says("2 verified"));
     let ran = project.run(&["run", "--plan", "the-plan.json", "--ci", "--report-dir", "reports"]).code(0);
     drop(ran.says("2 verified"));
+}
+
+/// A job of GitHub in a checkout, whose outputs and summary are beside it.
+fn github_job(fan: &Fan) -> Project {
+    for file in ["out", "summary"] {
+        fs::write(fan.at(file), "").unwrap();
+    }
+    checkout(&fan.project, Project::new())
+        .env("CI", "true")
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_OUTPUT", fan.text("out"))
+        .env("GITHUB_STEP_SUMMARY", fan.text("summary"))
+}
+
+/// Runs the only leg of a plan in a job of GitHub; returns what it printed, and its outputs.
+fn in_github_job(fan: &Fan, code: i32) -> (Ran, BTreeMap<String, String>) {
+    let (plan, to) = (fan.project.at("plan.json"), fan.text("legs/l01"));
+    let plan = plan.to_string_lossy();
+    let arguments = ["run", "--plan", &plan, "--leg", "l01", "--on-change", "report", "--report-dir", &to];
+    let ran = github_job(fan).run(&arguments).code(code);
+    (ran, outputs(&fs::read_to_string(fan.at("out")).unwrap()))
+}
+
+/// Fails everywhere, unless that is excused.
+const NEVER: &str = "name: main
+description: d
+initial: check
+parameters: {path: {type: string}}
+scope: ['${context.path}']
+states:
+  check: {action: 'test -e ${context.path:shell}/absent', check: true, on_yes: done, on_no: stuck}
+  done: {terminal: true}
+  stuck: {terminal: true, outcome: blocked}\n";
+
+#[test]
+fn the_outcome_of_a_leg_is_what_its_exit_code_says() {
+    let excused = "- {loop: main, state: check, owner: ann, until: 2999-12-31, reason: r}\n";
+    for (quarantine, code, outcome) in [(None, 5, "blocked"), (Some(excused), 0, "success")] {
+        let project = repository(&[("a", "bad")]);
+        project.write(".loops/main.yaml", NEVER);
+        if let Some(quarantine) = quarantine {
+            project.write(".loops/quarantine.yaml", quarantine);
+        }
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-q", "-m", "loop"]);
+        let fan = Fan::of(project);
+        plan(&fan.project, &["--legs", "1"]);
+        let (_, told) = in_github_job(&fan, code);
+        let of = |name: &str| told[name].as_str();
+        let code = code.to_string();
+        assert_eq!((of("outcome"), of("exit-code")), (outcome, code.as_str()));
+        assert_eq!((of("verified"), of("handoff")), ("false", "false"));
+    }
 }
