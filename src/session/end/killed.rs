@@ -98,13 +98,20 @@ impl Session<'_> {
     /// No such run exists, or its reports cannot be written.
     pub fn make_up(&self, name: &str, directory: Option<&Path>) -> Result<(), Error> {
         match choose(name, self)? {
+            // One that was handed off has ended as well, although it can go on.
+            Chosen::Left(_, run) if run.is_to_be_finished() => self.finish_as_begun(&run, directory),
             Chosen::Left(_, run) => report(&run, directory, Telling::Fully, self),
-            Chosen::Unfinished(run) => {
-                let pending = due(&run.files);
-                let options = pending.and_then(|pending| pending.job?.options(self));
-                finish::finish(&run, options.as_ref(), directory, self).map(drop)
-            }
+            Chosen::Unfinished(run) => self.finish_as_begun(&run, directory),
         }
+    }
+
+    /// Does what is still to do for a run that has ended, and reports it to the job as it was to be.
+    fn finish_as_begun(&self, run: &KnownRun, directory: Option<&Path>) -> Result<(), Error> {
+        // The guard of the run may be setting the status at this moment.
+        run_guard::wait_for(&run.files);
+        let pending = due(&run.files);
+        let options = pending.and_then(|pending| pending.job?.options(self));
+        finish::finish(run, options.as_ref(), directory, self).map(drop)
     }
 }
 

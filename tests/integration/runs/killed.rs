@@ -211,6 +211,47 @@ fn the_step_after_it_leaves_the_reports_where_the_job_was_told_they_are() {
 }
 
 #[test]
+fn the_step_after_a_hand_off_that_was_killed_tells_the_job_of_it() {
+    let text = LOOP.replace(
+        "touch begun; while ! test -f go && test -d $PWD; do sleep 0.02; done",
+        "echo \"CONTEXT_HANDOFF: later\"",
+    );
+    let github = Github::willing();
+    let mut handed_off = 0;
+    for point in 1.. {
+        let project = github.project(&text);
+        let mut command = project.command(&["run", "main", "--ci", "-q"]);
+        if command.env("LL_FAULT", point.to_string()).output().unwrap().status.code().is_some() {
+            break;
+        }
+        let early = outputs(&std::fs::read_to_string(project.at("out")).unwrap_or_default());
+        let journal = project.run_files(".events.jsonl");
+        let has_ended = journal
+            .first()
+            .is_some_and(|path| std::fs::read_to_string(path).unwrap().contains("\"loop_complete\""));
+        if !has_ended || !early.contains_key("run-id") || early.contains_key("outcome") {
+            continue;
+        }
+        handed_off += 1;
+        let project = project
+            .env("INPUT_RUN", early["run-id"].as_str())
+            .env("INPUT_REPORT-DIR", early["report-dir"].as_str());
+        let ran = project.run(&["action", "save"]).code(0);
+        let told = outputs(&project.read("out"));
+        assert_eq!(
+            (told["outcome"].as_str(), told["handoff"].as_str()),
+            ("handoff", "true"),
+            "{}",
+            ran.all()
+        );
+        assert!(project.read("summary").contains("saved in"), "{point}: {}", project.read("summary"));
+        let status = github.statuses().pop().unwrap();
+        assert!(status.starts_with("pending: ") && status != "pending: running", "{point}: {status}");
+    }
+    assert!(handed_off > 0);
+}
+
+#[test]
 fn a_run_that_was_killed_after_it_was_resumed_is_told_from_its_last_part() {
     let github = Github::willing();
     let project = github.project(LOOP);
