@@ -1238,7 +1238,15 @@ pub struct LoopComplete {
     pub verification: Option<Box<Verification>>,
 }
 
+/// What the reason of a run begins with whose process was killed in its closing pass.
+pub const KILLED_IN: &str = "the process was killed in ";
+
 impl LoopComplete {
+    /// Returns where in its closing pass the process was killed, if it was: ``the closing pass, in `test` ``.
+    pub fn killed_in_pass(&self) -> Option<&str> {
+        self.reason.strip_prefix(KILLED_IN).filter(|_| self.terminated_by == TerminatedBy::Killed)
+    }
+
     /// Adds what the run did to the working tree, which may turn a success into a failure.
     #[must_use]
     pub(super) fn on_tree(mut self, changes: Changes, mode: OnChange) -> Self {

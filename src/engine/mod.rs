@@ -57,6 +57,7 @@ pub mod trace_origin;
 mod verdict_trees;
 pub mod verification;
 mod waiting;
+pub mod whereabouts;
 
 use changes::{Changes, KnownStart, SeenTree, StartTree};
 use event::{Event, LoopComplete, LoopResume, LoopStart};

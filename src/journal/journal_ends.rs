@@ -11,6 +11,7 @@ use super::light;
 use super::reader::{MAX_LINE, whole_line};
 use crate::base::time::Timestamp;
 use crate::engine::event::{Event, LoopComplete, LoopStart, Stamped};
+use crate::engine::whereabouts::Whereabouts;
 use crate::files::read;
 
 /// The bytes at the end of a journal that are read first; more are read if the state is not in them.
@@ -43,7 +44,20 @@ pub struct Place {
     pub iteration: u32,
     /// The state execution.
     pub step: u32,
+    /// Where in the closing pass it is, if it is there: ``the closing pass, in `test` ``.
+    pub pass: Option<String>,
 }
+
+/// The events of a run that say where it is, or how it ended.
+const TELLING: [&str; 7] = [
+    "loop_complete",
+    "loop_resume",
+    "state_enter",
+    "route",
+    "closing_pass_start",
+    "closing_pass_check",
+    "closing_pass_end",
+];
 
 /// The fields that every event has.
 #[derive(Deserialize)]
@@ -96,27 +110,37 @@ fn event_of(line: &[u8]) -> Option<Stamped> {
 /// Reads lines from the last one back to the one with the present state.
 fn look(tail: &[u8], begins_within_a_line: bool) -> Ends {
     let mut ends = Ends::default();
+    let mut since = Vec::new();
     let lines: Vec<&[u8]> = tail.split(|byte| *byte == b'\n').collect();
     for line in lines.iter().skip(usize::from(begins_within_a_line)).rev() {
         // A kill may have torn the last line; what is needed stands before it.
         let Ok(header) = serde_json::from_slice::<Header>(line) else { continue };
         let is_last = ends.last.is_none();
         ends.last.get_or_insert((header.ts, header.seq));
-        let may_tell = header.depth == 0 && matches!(header.event.as_str(), "loop_complete" | "state_enter");
-        if !may_tell {
+        if header.depth > 0 || !TELLING.contains(&header.event.as_str()) {
             continue;
         }
-        let event = event_of(line).map(|stamped| stamped.event);
-        if let Some(Event::StateEnter { state, iteration, step, .. }) = event {
-            ends.place = Some(Place { state: state.to_string(), iteration, step });
-            break;
+        let Some(event) = event_of(line).map(|stamped| stamped.event) else { continue };
+        let (state, iteration, step) = if let Event::StateEnter { state, iteration, step, .. } = &event {
+            (state, *iteration, *step)
+        } else if let Event::LoopResume(resume) = &event {
+            (&resume.from_state, resume.iteration, resume.step)
+        } else if let Event::LoopComplete(end) = &event {
+            (&end.final_state, end.iterations, end.steps)
+        } else {
+            since.push(event);
+            continue;
+        };
+        let mut whereabouts = Whereabouts::default();
+        for event in since.iter().rev() {
+            whereabouts.event(event);
         }
-        if let Some(Event::LoopComplete(complete)) = event {
-            let state = complete.final_state.to_string();
-            ends.place = Some(Place { state, iteration: complete.iterations, step: complete.steps });
+        let state = whereabouts.state().unwrap_or(state).to_string();
+        ends.place = Some(Place { state, iteration, step, pass: whereabouts.in_pass() });
+        if let Event::LoopComplete(complete) = event {
             ends.complete = is_last.then_some(complete);
-            break;
         }
+        break;
     }
     ends
 }
@@ -163,10 +187,20 @@ mod tests {
     }
 
     #[test]
+    fn a_run_in_its_closing_pass_is_there() {
+        let route = r#"{"event":"route","ts":"2026-01-01T00:00:01.000Z","seq":3,"from":"a","to":"done","reason":"next"}"#;
+        let pass = r#"{"event":"closing_pass_start","ts":"2026-01-01T00:00:02.000Z","seq":4,"checks":["t"],"reasons":["stale"]}"#;
+        let ends = read(&format!("{START}\n{ENTER}\n{route}\n{pass}\n"));
+        let place = ends.place.unwrap();
+        assert_eq!((place.state.as_str(), place.step), ("done", 4));
+        assert_eq!(place.pass.as_deref(), Some("the closing pass, in `t`"));
+    }
+
+    #[test]
     fn the_way_back_can_be_long() {
         let many = format!("{INNER}\n").repeat(5_000);
         let ends = read(&format!("{START}\n{ENTER}\n{many}"));
-        assert_eq!(ends.place, Some(Place { state: "a".into(), iteration: 3, step: 4 }));
+        assert_eq!(ends.place, Some(Place { state: "a".into(), iteration: 3, step: 4, pass: None }));
         assert_eq!(ends.start.unwrap().1.max_iterations, 9);
     }
 

@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::groups::Groups;
 
-/// The most characters of the name of a state.
-const MAX_STATE: usize = 200;
+/// The most characters of a place.
+const MAX_PLACE: usize = 200;
 
 /// How often the guard looks whether a group has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -69,10 +69,10 @@ impl Guard {
         }
     }
 
-    /// Says in which state the run is.
-    pub fn is_in(&self, state: &str) {
-        let name: String = state.chars().filter(|c| !c.is_control()).take(MAX_STATE).collect();
-        self.write(&format!("@{name}\n"));
+    /// Says where the run is, as in ``state `test` ``.
+    pub fn is_in(&self, place: &str) {
+        let place: String = place.chars().filter(|c| !c.is_control()).take(MAX_PLACE).collect();
+        self.write(&format!("@{place}\n"));
     }
 
     /// Says that the lease of the run points at this object, or is about to.
@@ -98,8 +98,8 @@ impl Guard {
 pub struct LeftBehind {
     /// The process groups that had not ended.
     pub groups: BTreeSet<i32>,
-    /// The state that it was in.
-    pub state: Option<String>,
+    /// Where it was.
+    pub place: Option<String>,
     /// Where its lease may be, the latest last: a renewal is told before it is made.
     pub lease: Vec<String>,
 }
@@ -115,7 +115,7 @@ pub fn listen(run: impl BufRead) -> Option<LeftBehind> {
         match line.as_bytes().first() {
             Some(b'+') => left.groups.extend(group()),
             Some(b'-') => left.groups.retain(|known| Some(*known) != group()),
-            Some(b'@') => left.state = Some(line[1..].to_owned()),
+            Some(b'@') => left.place = Some(line[1..].to_owned()),
             Some(b'=') => left.lease.push(line[1..].to_owned()),
             Some(b'.') => return None,
             Some(_) | None => {}
@@ -154,9 +154,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(told: &str, groups: &[i32], state: Option<&str>) {
+    fn check(told: &str, groups: &[i32], place: Option<&str>) {
         let groups = groups.iter().copied().collect();
-        let left = LeftBehind { groups, state: state.map(str::to_owned), lease: Vec::new() };
+        let left = LeftBehind { groups, place: place.map(str::to_owned), lease: Vec::new() };
         assert_eq!(listen(told.as_bytes()), Some(left), "{told:?}");
     }
 

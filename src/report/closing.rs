@@ -28,7 +28,10 @@ pub fn headline(end: &LoopComplete) -> String {
         Outcome::Timeout => format!("timed out in {place}"),
         Outcome::LeaseLost => format!("lost its lease in {place}"),
         Outcome::Cancelled => format!("cancelled in {place}"),
-        Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => format!("killed in {place}"),
+        Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => {
+            let pass = end.killed_in_pass().map(|pass| one_line(pass, 200));
+            format!("killed in {}", pass.unwrap_or(place))
+        }
         Outcome::Interrupted => {
             format!("interrupted by {} in {place}", end.signal.map_or("request", |signal| signal.name()))
         }

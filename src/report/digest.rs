@@ -33,11 +33,13 @@ use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::check_history::CheckHistory;
 use crate::engine::event::{
-    ClosingPassCheck, Event, HandoffReason, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState,
+    ClosingPassCheck, Event, HandoffReason, KILLED_IN, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped,
+    TreeState,
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::question::{Awaiting, GivenAnswer};
 use crate::engine::reused::ReusedRun;
+use crate::engine::whereabouts::Whereabouts;
 use crate::evaluate::model::Usage;
 
 /// How many steps are kept from the beginning.
@@ -201,6 +203,7 @@ pub struct Digest {
     passes: Passes,
     end: Option<LoopComplete>,
     closing_pass: Vec<ClosingPassCheck>,
+    place: Whereabouts,
     reused: Option<Box<ReusedRun>>,
     fold: Fold,
     counts: WorkCounts,
@@ -251,8 +254,12 @@ impl Digest {
         let (Some(at), None) = (self.seen_until, &self.end) else { return };
         let first = || self.start.as_ref()?.source.lines.keys().next();
         let last = self.steps().last().map(|step| step.route.as_ref().map_or(&step.state, |route| &route.to));
-        let Some(final_state) = last.or_else(first).cloned() else { return };
-        let unknown = match self.unfinished().filter(|step| step.route.is_none()) {
+        let Some(final_state) = self.place.state().or(last).or_else(first).cloned() else { return };
+        let pass = self.place.in_pass();
+        // Of the action of a terminal, the end is all that there is to know.
+        let is_over = |step: &&Step| step.route.is_some() || (step.closing && step.result.is_some());
+        let unknown = match self.unfinished().filter(|step| !is_over(step)) {
+            _ if pass.is_some() => "what the closing pass came to".to_owned(),
             Some(step) => {
                 format!("how `{}` (step {}) ended, and what it printed last", step.state, step.number)
             }
@@ -274,7 +281,10 @@ impl Digest {
             unproven: false,
             exit_code: KILLED,
             signal: None,
-            reason: "the process was killed".to_owned(),
+            reason: match pass {
+                Some(pass) => format!("{KILLED_IN}{pass}"),
+                None => "the process was killed".to_owned(),
+            },
             changes: None,
             verification: None,
         };
@@ -323,6 +333,9 @@ impl Digest {
         self.began.get_or_insert(stamped.ts);
         self.seen_until = Some(stamped.ts);
         self.took = self.took.max(stamped.at);
+        if stamped.depth == 0 {
+            self.place.event(&stamped.event);
+        }
         // The live sinks read none of these, and would fold every event three more times.
         if !self.without_steps {
             self.fold.event(stamped);
@@ -816,6 +829,7 @@ mod tests {
 
     use super::super::testing::{Journal, failing, succeeding};
     use super::*;
+    use crate::engine::event::ClosingPassStart;
     use crate::engine::event::TAIL;
     use crate::engine::outcome::TerminatedBy;
     use crate::evaluate::observation::{Observation, Stop};
@@ -914,6 +928,20 @@ mod tests {
         let (end, _, warned) = killed(&journal);
         assert!(!end.unwrap().verified);
         assert!(warned.contains("how `check` (step 3) ended"), "{warned}");
+
+        let mut late = Journal::start();
+        late.step(("check", 1), "mypy", (0, ""), "yes", "done");
+        late.push(Event::ClosingPassStart(ClosingPassStart {
+            checks: vec!["check".to_owned()],
+            reasons: Vec::new(),
+            put_back: Vec::new(),
+            hidden: Vec::new(),
+            to_prove: Vec::new(),
+        }));
+        let (end, said, warned) = killed(&late);
+        assert_eq!(end.unwrap().final_state.as_str(), "done");
+        assert_eq!(said, "interrupted: killed in the closing pass, in `check`");
+        assert!(warned.ends_with("what the closing pass came to, is not known"), "{warned}");
 
         let (_, said, _) = killed(&Journal::start());
         assert_eq!(said, "interrupted: killed before the first step");

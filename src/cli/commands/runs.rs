@@ -93,7 +93,8 @@ pub(super) fn details(run: &KnownRun, now: Timestamp) -> String {
             Some((_, start)) => format!("{} of at most {}", place.iteration, start.max_iterations),
             None => place.iteration.to_string(),
         };
-        row("state", &format!("{}, iteration {iteration}, step {}", place.state, place.step));
+        let pass = place.pass.as_ref().map_or_else(String::new, |pass| format!(", {pass}"));
+        row("state", &format!("{}, iteration {iteration}, step {}{pass}", place.state, place.step));
     }
     if let Some(started) = run.started() {
         row(if run.status == RunStatus::Queued { "queued" } else { "started" }, &at(started));

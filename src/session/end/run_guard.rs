@@ -22,7 +22,8 @@ use crate::ci::reported::{ReportOptions, ReportRequest, ReportedRun};
 use crate::context::audience::Audience;
 use crate::context::options::RunOptions;
 use crate::context::{Session, key_of_run};
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::Stamped;
+use crate::engine::whereabouts::Whereabouts;
 use crate::files::read;
 use crate::journal::claim::claim_place;
 use crate::journal::files::RunFiles;
@@ -126,7 +127,7 @@ impl Watchman {
 
     /// Returns the sink that tells the guard where the run is.
     pub(crate) fn sink(&self) -> impl Sink + use<> {
-        States(self.pipe.clone())
+        Places { guard: self.pipe.clone(), place: Whereabouts::default() }
     }
 }
 
@@ -194,16 +195,22 @@ pub(crate) fn wait_for(files: &RunFiles) {
 }
 
 /// Tells the guard where the run is.
-struct States(Guard);
+struct Places {
+    guard: Guard,
+    place: Whereabouts,
+}
 
-impl Sink for States {
+impl Sink for Places {
     fn name(&self) -> &'static str {
         "the guard"
     }
 
     fn event(&mut self, stamped: &Stamped) -> io::Result<()> {
-        if let (Event::StateEnter { state, .. }, 0) = (&stamped.event, stamped.depth) {
-            self.0.is_in(state.as_str());
+        if stamped.depth == 0
+            && self.place.event(&stamped.event)
+            && let Some(place) = self.place.words()
+        {
+            self.guard.is_in(&place);
         }
         Ok(())
     }
@@ -226,8 +233,8 @@ impl Session<'_> {
         // The run may have been killed before it could say that a group began.
         left.groups.extend(left_behind::groups(&files));
         let (sender, told) = channel();
-        let text = match &left.state {
-            Some(state) => format!("killed in state `{state}`"),
+        let text = match &left.place {
+            Some(place) => format!("killed in {place}"),
             None => "killed before the first step".to_owned(),
         };
         // While the processes are ended: the runner may not leave time for one after the other.

@@ -390,6 +390,7 @@ fn a_closing_pass_that_was_killed_is_undone_by_the_next_run() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(project.read("test.sh").contains("sleep 60"), "the judge of the start stands there");
+    drop(project.run(&["status", "main"]).code(0).says("the closing pass, in `"));
     let ran = project.run(&["run", "main", "--strict", "--no-closing-pass"]);
     assert!(
         ran.stderr.contains("was killed while checks were made once more")
