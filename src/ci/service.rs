@@ -65,6 +65,16 @@ pub trait CiService: Debug {
         Ok(())
     }
 
+    /// Returns how long that is by now.
+    fn summarized(&self) -> u64 {
+        0
+    }
+
+    /// Adds Markdown before what was added since it was so long.
+    fn summarize_before(&self, _since: u64, _markdown: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Tells whether ll-loop itself can store the files of a run here. Elsewhere the configuration of the job does that.
     fn stores_artifacts(&self) -> bool {
         false
@@ -112,6 +122,9 @@ pub(super) fn annotate(
     tree: &Checkout<'_>,
     log: &mut dyn Write,
 ) -> io::Result<()> {
+    if digest.is_annotated_by_leg {
+        return Ok(());
+    }
     for annotation in annotations(digest, tree) {
         writeln!(log, "{}", dialect.annotation(&annotation))?;
     }

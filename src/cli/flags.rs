@@ -390,6 +390,7 @@ pub(super) fn told(flags: &RunFlags, env: &Environment) -> RunOptions {
         // Only the legs of a plan fill these in, for each item.
         assignment: None,
         item_start: None,
+        annotations: None,
         beside: Vec::new(),
         notify: flags.notify.clone(),
         environment: flags.environment.clone(),

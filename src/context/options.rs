@@ -17,6 +17,7 @@ use crate::engine::question::{AnswerKind, AnswerWay};
 use crate::lease::lease_record::{LONGEST, SHORTEST};
 use crate::machine::{BrokerUse, Budget, OnChange, OnHandoff};
 use crate::process::clock::Clock;
+use crate::report::leg_annotations::LegAnnotations;
 use crate::run::leg_start::ItemStart;
 use crate::run::recording::Mode;
 
@@ -55,6 +56,8 @@ pub struct RunOptions {
     pub assignment: Option<Assignment>,
     /// Where the item begins, after others in the same checkout.
     pub item_start: Option<ItemStart>,
+    /// The annotations of the leg, where it is one of the items of one.
+    pub annotations: Option<LegAnnotations>,
     /// Files that are not work of it, wherever they lie, such as the plan.
     pub beside: Vec<PathBuf>,
     /// An address that is told when the outcome of the loop on the branch changes.

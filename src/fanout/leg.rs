@@ -2,6 +2,7 @@
 //! next.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ use crate::files::replace::replace;
 use crate::forge::github::artifacts::PREFIX;
 use crate::journal::files::RunFiles;
 use crate::process::clock::Clock;
+use crate::report::formats::markdown::{self, words};
+use crate::report::leg_annotations::LegAnnotations;
 use crate::session::end::ready::EndedRun;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::start::begin::Begun;
@@ -62,6 +65,9 @@ const OF_ONE: [&str; 15] = [
     "changed-files",
     "patch",
 ];
+
+/// How many red items the summary of a leg lists.
+const MOST_RED: usize = 500;
 
 /// Why no more items are begun.
 const DEADLINE: &str = "the deadline has come";
@@ -237,6 +243,10 @@ struct LegRun<'r> {
     directory: PathBuf,
     attempt: u32,
     clock: Clock,
+    /// What its items have to say on lines of code.
+    annotations: LegAnnotations,
+    /// How long the summary of the job was before.
+    summarized: u64,
 }
 
 /// What became of an item.
@@ -282,7 +292,25 @@ impl<'r> LegRun<'r> {
             None => before.saturating_add(1),
         };
         let clock = Clock::start();
-        Ok(Self { session, plan, name, items, earlier, options, root, directory, attempt, clock })
+        let annotations = LegAnnotations::default();
+        let summarized = match &options.begin.run.audience {
+            Audience::Ci(provider) => provider.summarized(),
+            Audience::Person => 0,
+        };
+        Ok(Self {
+            session,
+            plan,
+            name,
+            items,
+            earlier,
+            options,
+            root,
+            directory,
+            attempt,
+            clock,
+            annotations,
+            summarized,
+        })
     }
 
     /// Runs the items, in order. Returns what became of each.
@@ -500,6 +528,7 @@ impl<'r> LegRun<'r> {
         run.storing = Storing::Nobody;
         run.commit.status = run.commit.status.or(Some(false));
         run.chain = None;
+        run.annotations = Some(self.annotations.of(id.as_str()));
         run.assignment = Some(Assignment {
             plan_id: self.plan.plan_id,
             leg: Line::of(self.plan.leg_of(id).map_or("", |leg| leg.key.as_str())),
@@ -530,15 +559,19 @@ impl<'r> LegRun<'r> {
         let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
         let took = human(self.clock.elapsed());
         let count = plural(ends.len() as u64, "item");
-        session.talk.note(&format!(
-            "leg {} of the plan {}: {count} in {took}: {} (exit {code}); reports in {}",
+        let came_to = format!(
+            "leg {} of the plan {}: {count} in {took}: {} (exit {code})",
             self.name,
             head(&self.plan.plan_id.to_string(), 8),
             parts.join(", "),
-            self.directory.display(),
-        ));
+        );
+        session.talk.note(&format!("{came_to}; reports in {}", self.directory.display()));
         self.note_put_off(ends)?;
         let Audience::Ci(provider) = &self.options.begin.run.audience else { return Ok(code) };
+        for annotation in self.annotations.rest() {
+            session.talk.ci_line(&provider.dialect().annotation(&annotation), provider);
+        }
+        self.summarize(&came_to, ends, provider);
         let is_resumable =
             ends.iter().any(|end| end.is_put_off || end.outcome.is_some_and(Outcome::is_resumable));
         let outcome = ends.iter().filter(|end| end.code == Some(code)).find_map(|end| end.outcome);
@@ -549,6 +582,29 @@ impl<'r> LegRun<'r> {
             ("handoff", (code == GOES_ON).to_string()),
         ];
         self.stored(provider, code, is_resumable, outputs)
+    }
+
+    /// Puts the list of the items that are red before what they have added to the summary of the job, which may be cut.
+    fn summarize(&self, came_to: &str, ends: &[ItemEnd], provider: &Provider) {
+        let is_red = |end: &ItemEnd| end.code.is_some_and(|code| ![0, GOES_ON].contains(&code));
+        let red: Vec<(&&ItemId, &ItemEnd)> =
+            self.items.iter().zip(ends).filter(|(_, end)| is_red(end)).collect();
+        if red.is_empty() {
+            return;
+        }
+        let mut text = format!("## {}\n\n| red item | outcome | exit |\n|---|---|--:|\n", words(came_to));
+        for (id, end) in red.iter().take(MOST_RED) {
+            let code = end.code.unwrap_or(crate::fanout::NOT_BEGUN);
+            let outcome = end.outcome.map_or_else(|| word_of(code), Outcome::word);
+            let _ = writeln!(text, "| {} | {outcome} | {code} |", markdown::code(id.as_str(), 200));
+        }
+        if red.len() > MOST_RED {
+            let _ = writeln!(text, "\n… and {}", plural((red.len() - MOST_RED) as u64, "more red item"));
+        }
+        if let Err(error) = provider.summarize_before(self.summarized, &text) {
+            let name = provider.name();
+            self.session.talk.warning(&format!("cannot give {name} the list of the items: {error}"));
+        }
     }
 
     /// Leaves a note of the items for which the deadline left no time, so that a merge does not take them for lost.

@@ -169,6 +169,8 @@ pub struct Digest {
     pub reader: Reader,
     /// What would have been with another verdict, where somebody asked; from the machine, and from no event either.
     pub otherwise: Otherwise,
+    /// Whether somebody else shows its annotations: the leg that it is an item of.
+    pub is_annotated_by_leg: bool,
     not_run: Option<NotRun>,
     unbegun: Option<Box<Unbegun>>,
     began: Option<Timestamp>,

@@ -17,6 +17,7 @@ pub mod graph;
 pub mod guarded_work;
 pub mod html;
 pub mod items;
+pub mod leg_annotations;
 pub mod lineage;
 pub mod log_file;
 mod loop_level;

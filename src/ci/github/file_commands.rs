@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::cut::cut;
 use crate::files::read;
+use crate::files::replace::replace;
 
 /// The runner drops a summary above 1 MiB as a whole, and has been seen to lose one near it.
 pub const MAX_SUMMARY: u64 = 900 * 1000;
@@ -32,6 +33,30 @@ pub fn append_summary(path: &Path, markdown: &str) -> io::Result<()> {
         Some(text) => append(path, &text),
         None => Ok(()),
     }
+}
+
+/// Puts Markdown before what was appended to the summary since it was so long. What does not fit any more is cut at the end.
+pub fn insert_in_summary(path: &Path, since: u64, markdown: &str) -> io::Result<()> {
+    let there = match read::bytes(path, 4 * read::MIB) {
+        Ok(there) => there,
+        Err(read::Unread::Absent) => Vec::new(),
+        Err(error) => return Err(io::Error::other(error.to_string())),
+    };
+    let at = usize::try_from(since).unwrap_or(usize::MAX).min(there.len());
+    let (before, after) = there.split_at(at);
+    let after = String::from_utf8_lossy(after);
+    // Said once, and at the end.
+    let cut_line = format!("{CUT}\n");
+    let is_cut = after.contains(&cut_line);
+    // Others may have left their last line open.
+    let break_before = if before.last().is_some_and(|last| *last != b'\n') { "\n" } else { "" };
+    let list = markdown.trim_end_matches('\n');
+    let mut text = format!("{break_before}{list}\n\n{}", after.replace(&cut_line, ""));
+    if is_cut {
+        text = format!("{}\n\n{CUT}", text.trim_end_matches('\n'));
+    }
+    let Some(text) = fitting(&text, MAX_SUMMARY.saturating_sub(since)) else { return Ok(()) };
+    replace(path, [before, text.as_bytes()].concat())
 }
 
 /// Returns the text, or its first lines where it does not fit, or nothing where not even they do.
@@ -69,6 +94,25 @@ fn ends_a_line(path: &Path, length: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_put_first_moves_the_rest_and_keeps_its_room() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("summary");
+        std::fs::write(&path, "others\n").unwrap();
+        append_summary(&path, "item 1\n").unwrap();
+        insert_in_summary(&path, 7, "red: item 1\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "others\nred: item 1\n\nitem 1\n");
+
+        std::fs::write(&path, "").unwrap();
+        for _ in 0..3 {
+            append_summary(&path, &"a line of an item\n".repeat(30_000)).unwrap();
+        }
+        insert_in_summary(&path, 0, "red: all\n").unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.len() as u64 <= MAX_SUMMARY && text.starts_with("red: all\n"), "{}", text.len());
+        assert_eq!((text.matches(CUT).count(), text.trim_end().ends_with(CUT)), (1, true));
+    }
 
     /// What the runner reads, written from `FileCommandManager.cs`.
     fn read(text: &str) -> Vec<(String, String)> {

@@ -151,6 +151,15 @@ impl CiService for Github {
         self.summary.as_deref().map_or(Ok(()), |path| file_commands::append_summary(path, markdown))
     }
 
+    fn summarized(&self) -> u64 {
+        self.summary.as_deref().map_or(0, |path| fs_err::metadata(path).map_or(0, |found| found.len()))
+    }
+
+    fn summarize_before(&self, since: u64, markdown: &str) -> io::Result<()> {
+        let summary = self.summary.as_deref();
+        summary.map_or(Ok(()), |path| file_commands::insert_in_summary(path, since, markdown))
+    }
+
     fn stores_artifacts(&self) -> bool {
         true
     }

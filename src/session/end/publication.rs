@@ -41,6 +41,7 @@ use crate::report::detail::Detail;
 use crate::report::digest::{Digest, NotRun, ReportPaths};
 use crate::report::formats::FORMATS;
 use crate::report::formats::outputs::outputs;
+use crate::report::leg_annotations::LegAnnotations;
 use crate::report::reading_place::{Reader, RunDownload};
 use crate::report::unbegun_run::{Hindrance, Unbegun};
 use crate::session::read::{asked_flips, page_detail};
@@ -70,6 +71,8 @@ pub(crate) struct Publication {
     is_item: bool,
     /// Whether it is a job of a CI system, whose machine is gone when it is over.
     is_in_ci: bool,
+    /// The annotations of that leg.
+    annotations: Option<LegAnnotations>,
     storing: Storing,
     root: PathBuf,
     workspace: PathBuf,
@@ -252,6 +255,7 @@ impl Publication {
             item_pages: BTreeSet::new(),
             is_item: options.assignment.is_some(),
             is_in_ci: options.audience.is_ci(),
+            annotations: options.annotations.clone(),
             storing: options.storing,
             workspace: job.workspace.unwrap_or_else(|| root.clone()),
             root,
@@ -445,6 +449,7 @@ impl Publication {
         }
         // A path in the directory of the reports leads nowhere from the page of a job.
         let pages = std::mem::take(&mut digest.places.item_pages);
+        digest.is_annotated_by_leg = self.annotations.is_some();
         let mut failed = self.provider.publish(&digest, &tree, &mut log);
         digest.places.item_pages = pages;
         let name = digest.places.artifact_name.clone();
@@ -453,6 +458,11 @@ impl Publication {
         }
         // Collected first and then printed in one place, since only the session knows where the log of the CI system is.
         String::from_utf8_lossy(&log).lines().for_each(|line| session.talk.ci_line(line, &self.provider));
+        let first =
+            self.annotations.as_ref().and_then(|leg| leg.item(annotations::annotations(&digest, &tree)));
+        if let Some(first) = first {
+            session.talk.ci_line(&self.provider.dialect().annotation(&first), &self.provider);
+        }
         for error in failed {
             warnings.push(format!("cannot give {} all results: {error}", self.provider.name()));
         }

@@ -540,6 +540,27 @@ states:
   stuck: {terminal: true, outcome: blocked}\n";
 
 #[test]
+fn a_leg_annotates_no_more_than_a_run_and_lists_what_is_red_first() {
+    let packages = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(|name| (name, "bad"));
+    let project = repository(&packages);
+    project.write(".loops/main.yaml", NEVER);
+    git(&project, &["commit", "-qam", "loop"]);
+    let fan = Fan::of(project);
+    let plan = plan(&fan.project, &["--legs", "1"]);
+    let (ran, _) = in_github_job(&fan, 5);
+    let errors: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("::error ")).collect();
+    assert_eq!(errors.len(), 8, "{errors:#?}");
+    assert!(errors[7].contains("3 more items") && errors[7].contains(&item(&plan, "j")), "{errors:#?}");
+    let summary = fs::read_to_string(fan.at("summary")).unwrap();
+    assert!(summary.starts_with("## leg l01 of the plan"), "{summary}");
+    let (list, items) = summary.split_once("\n\n## ✋").unwrap();
+    assert!(items.contains("blocked"), "{items}");
+    for (package, _) in packages {
+        assert!(list.contains(&item(&plan, package)), "{list}");
+    }
+}
+
+#[test]
 fn the_outcome_of_a_leg_is_what_its_exit_code_says() {
     let excused = "- {loop: main, state: check, owner: ann, until: 2999-12-31, reason: r}\n";
     for (quarantine, code, outcome) in [(None, 5, "blocked"), (Some(excused), 0, "success")] {
