@@ -44,7 +44,7 @@ pub(super) fn of_clap(message: &clap::Error) -> ExitCode {
 pub(super) fn of(error: &Error) -> u8 {
     match error.kind() {
         Kind::Refused | Kind::Over => INVALID,
-        Kind::Locked | Kind::Taken => LOCKED,
+        Kind::Locked | Kind::Taken | Kind::GoneOn => LOCKED,
         Kind::Unavailable => UNAVAILABLE,
         Kind::Absent => ABSENT,
         Kind::Interrupted(signal) => signal.exit_code(),

@@ -15,6 +15,8 @@ pub enum Kind {
     Locked,
     /// Another process or job goes on with this very run, or has done so: it tells how that ends.
     Taken,
+    /// This very run has gone on here, or has ended, since it was written down what is to go on.
+    GoneOn,
     /// The run has ended, and told how.
     Over,
     /// A service did not answer, even after several tries.

@@ -434,9 +434,11 @@ impl<'r> LegRun<'r> {
         let directory = self.directory.join(id.as_str());
         let merged = self.earlier.as_ref().map(|earlier| earlier.items.join(format!("{id}.zip")));
         let earlier = bundles(&directory).chain(merged);
+        let mut number = self.attempt;
         if let Some((bundle, attempt)) = handed_off(earlier, self.plan, id) {
             // Of two bundles of one attempt the worse one counts, and that would be the hand-off.
-            let run = self.run_options(id, &directory, left, self.attempt.max(attempt.saturating_add(1)));
+            number = number.max(attempt.saturating_add(1));
+            let run = self.run_options(id, &directory, left, number);
             match &mut tree {
                 // Its run goes on in this checkout, with what it left there.
                 Some(tree) if self.is_here(&bundle) => tree.before_resuming(id)?,
@@ -445,8 +447,9 @@ impl<'r> LegRun<'r> {
             }
             match self.resumed(&bundle, item, &run) {
                 Ok(ended) => return Ok(ended),
-                // After any other error, such as an interruption, the item must not begin from the start.
-                Err(error) if error.kind() == Kind::Refused => {
+                // After any other error, such as an interruption, or where another process goes on with it now, the item
+                // must not begin from the start.
+                Err(error) if matches!(error.kind(), Kind::Refused | Kind::GoneOn | Kind::Over) => {
                     self.session.talk.warning(&format!(
                         "the item {id} begins anew, because its hand-off cannot go on: {}",
                         error.message()
@@ -459,7 +462,7 @@ impl<'r> LegRun<'r> {
             tree.before_beginning(id);
             tree.start_of(id)
         });
-        let mut run = self.run_options(id, &directory, left, self.attempt);
+        let mut run = self.run_options(id, &directory, left, number);
         run.item_start = start;
         let name = self.plan.planned(&item.r#loop).map(name_of);
         self.begun(item, &run).inspect_err(|error| {

@@ -86,6 +86,7 @@ fn unreadable(error: Error) -> Error {
         Kind::Refused
         | Kind::Locked
         | Kind::Taken
+        | Kind::GoneOn
         | Kind::Over
         | Kind::Unavailable
         | Kind::Interrupted(_) => error,

@@ -26,7 +26,7 @@ impl Session<'_> {
         let (root, loop_name) = (about.root.as_path(), &about.name);
         let mut options = options.clone();
         // Who has the run tells how it ends; and without its name, nobody would know a status again.
-        let is_told = matches!(error.kind(), Kind::Taken | Kind::Over);
+        let is_told = matches!(error.kind(), Kind::Taken | Kind::GoneOn | Kind::Over);
         if is_told || (!about.is_named && options.commit.context.is_none()) {
             options.commit = ReportOptions { status: Some(false), ..ReportOptions::default() };
         }
@@ -99,7 +99,7 @@ impl Session<'_> {
 fn hindrance(kind: Kind) -> Hindrance {
     match kind {
         Kind::Refused | Kind::Over | Kind::Absent => Hindrance::Invalid,
-        Kind::Locked | Kind::Taken => Hindrance::Locked,
+        Kind::Locked | Kind::Taken | Kind::GoneOn => Hindrance::Locked,
         Kind::Unavailable => Hindrance::Unavailable,
         Kind::Interrupted(_) => Hindrance::Interrupted,
         Kind::Failed => Hindrance::Error,

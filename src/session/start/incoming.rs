@@ -380,7 +380,7 @@ pub(crate) fn unusable(shown: &str, error: &OpenError) -> Error {
 
 fn gone_on(instance: &str, how: &str) -> Error {
     Error::refused(format!("the run {instance} {how}"))
-        .of_kind(Kind::Taken)
+        .of_kind(Kind::GoneOn)
         .with_hint(format!("`{}` shows how it stands here", advised_command::status(instance)))
 }
 

@@ -580,3 +580,29 @@ fn the_outcome_of_a_leg_is_what_its_exit_code_says() {
         assert_eq!((of("verified"), of("handoff")), ("false", "false"));
     }
 }
+
+#[test]
+fn an_item_whose_hand_off_has_gone_on_by_itself_begins_anew() {
+    let text = "name: main
+description: d
+initial: check
+parameters: {path: {type: string}}
+scope: ['${context.path}']
+states:
+  check: {action: 'test -n \"$LL_GO\" || echo \"CONTEXT_HANDOFF: go\"', on_yes: done, on_no: done}
+  done: {terminal: true}\n";
+    let project = repository(&[("a", "ok")]);
+    project.write(".loops/main.yaml", text);
+    git(&project, &["commit", "-qam", "loop"]);
+    let fan = Fan::of(project);
+    plan(&fan.project, &["--legs", "1"]);
+    let (plan_file, reports) = (fan.project.at("plan.json"), fan.text("legs/l01"));
+    let plan_file = plan_file.to_string_lossy();
+    let leg = ["run", "--plan", &plan_file, "--leg", "l01", "--ci", "--report-dir", &reports];
+    let clone = checkout(&fan.project, Project::new());
+    drop(clone.run(&leg).code(75));
+    let clone = clone.env("LL_GO", "1");
+    drop(clone.run(&["resume", "main", "--ci"]).code(0));
+    drop(clone.run(&leg).code(0).says("begins anew").says("1 verified"));
+    drop(fan.merge("merged", &["legs"]).code(0));
+}
