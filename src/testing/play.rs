@@ -351,8 +351,9 @@ impl Playing<'_> {
         for event in events {
             if let Event::ClosingPassStart(ClosingPassStart { checks, .. }) = &event {
                 self.closing = Some((checks.clone(), 0));
-            } else if let (Event::ClosingPassCheck(_), Some((_, made))) = (&event, &mut self.closing) {
-                *made += 1;
+            } else if let (Event::ClosingPassCheck(check), Some((_, made))) = (&event, &mut self.closing) {
+                // One that is made again is the next one as well.
+                *made += usize::from(!check.made_again);
             } else if matches!(event, Event::ClosingPassEnd(_)) {
                 self.closing = None;
             }

@@ -447,6 +447,21 @@ fn the_checks_of_loops_below_are_made_again_by_either_name() {
 }
 
 #[test]
+fn a_check_that_is_made_again_in_the_closing_pass_has_its_own_mock_each_time() {
+    let text = "name: main\ninitial: test\nstates:
+  test: {action: make test, check: true, flaky: {again: 1, always: true}, on_yes: lint, on_no: bad}
+  lint: {action: make lint, check: true, on_yes: note, on_no: bad}
+  note: {action: touch notes.md, next: done}\n  done: {terminal: true}\n  bad: {terminal: true, outcome: failure}\n";
+    let case = "loop: main\ncases:\n  - name: again\n    mocks:
+      test: {visits: [{exit: 0}], closing_pass: {exit: 1}}
+      lint: {exit: 0}
+      note: {exit: 0, writes: {notes.md: x}}
+    expect: {outcome: failure}\n";
+    let project = Project::with_loop(text).file(".loops/tests/main.test.yaml", case);
+    project.run(&["test"]).code(0);
+}
+
+#[test]
 fn mocks_are_held_against_what_the_commands_do() {
     let text = LOOP.replace("make check", "test -f ok").replace("make fix", "touch ok");
     let project = project(&only("{name: old, mocks: {check: {exit: 0}}}")).file(".loops/tidy.yaml", &text);
