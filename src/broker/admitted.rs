@@ -197,8 +197,9 @@ impl AdmittedCall {
             state.settle(open, |worst| charge(worst, &Reading::default()));
         }
         // A sum with an unknown part is unknown.
-        let cost = (!state.is_unpriced).then(|| state.ledger.spent());
-        WireReport { cost, ..state.report.clone() }
+        let priced = state.ledger.spent();
+        let cost = (!state.is_unpriced).then_some(priced);
+        WireReport { cost, priced, ..state.report.clone() }
     }
 
     fn state(&self) -> MutexGuard<'_, WireState> {

@@ -25,6 +25,8 @@ pub struct WireReport {
     pub counts: TokenCounts,
     /// What they cost; none where the price of one is not known.
     pub cost: Option<Dollars>,
+    /// What those cost whose price is known.
+    pub priced: Dollars,
     /// The model that answered last.
     pub model: Option<String>,
     /// Why a request was not let through first.

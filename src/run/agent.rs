@@ -223,7 +223,7 @@ async fn prompt(request: &PromptRequest, world: &mut World) -> (Observation, Usa
         let terms = Terms { is_confined: world.confines(&setting, &call), ..terms };
         let invocation = host.prompt(&prompt, &terms);
         let limit = (request.budget, &spent);
-        let (mut called, counting, pass) = match program(invocation, &setting, (host, limit), world) {
+        let (mut called, counting, pass) = match program(invocation, &setting, limit, world) {
             Ok(call) => {
                 let (called, counting) =
                     prompted(host, (&prompt, &terms), (&call, &setting), limit, world).await;
@@ -272,7 +272,7 @@ async fn question(request: &AskRequest, world: &mut World) -> ModelAnswer {
         let invocation = host.judge(&request.question, request.max_tokens, &terms);
         let setting = patience.left(&request.setting);
         let limit = (request.budget, &usage);
-        let (mut called, pass) = match program(invocation, &setting, (host, limit), world) {
+        let (mut called, pass) = match program(invocation, &setting, limit, world) {
             Ok(call) => {
                 let question = &request.question;
                 (asked(host, question, &terms, &call.program, &setting, world).await, call.pass)
@@ -488,7 +488,7 @@ struct PreparedCall {
 fn program(
     mut invocation: Invocation,
     setting: &Setting,
-    (host, (left, spent)): (&'static dyn Host, (Budget, &Usage)),
+    (left, spent): (Budget, &Usage),
     world: &mut World,
 ) -> Result<PreparedCall, Explanation> {
     let mut files = Vec::new();
@@ -511,7 +511,7 @@ fn program(
         broker.insert(cassette);
     }
     if let Some(broker) = &mut world.agents.broker {
-        let admitted = broker.admit(brokerage::caps(left, spent, host.prices()));
+        let admitted = broker.admit(brokerage::caps(left, spent));
         let AdmittedAgent { pass: admitted, settings } =
             admitted.map_err(|error| Explanation::new(format!("the broker cannot be opened: {error}")))?;
         // The CLI gets a token of its call alone; the key stays here, and so does the way to its service.

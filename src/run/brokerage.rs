@@ -101,13 +101,13 @@ impl Brokerage {
 }
 
 /// Returns what a call may still take.
-pub(super) fn caps(left: Budget, spent: &Usage, host_prices: bool) -> WireCaps {
+pub(super) fn caps(left: Budget, spent: &Usage) -> WireCaps {
     let cost = left.cost_usd.map(|left| Dollars::allowed(left).less(Dollars::spent(spent.least_cost())));
     WireCaps {
         cost,
         tokens: left.tokens.map(|left| left.saturating_sub(spent.tokens())),
-        // A host that says what a call costs, and bounds it, knows models that are newer than our table.
-        allows_unpriced: left.allows_unpriced || host_prices,
+        // That the host keeps to a cap by itself does not count: its agent has the token of the call, and can ask without it.
+        allows_unpriced: left.allows_unpriced,
     }
 }
 
@@ -119,13 +119,17 @@ pub(super) fn together(host: Usage, wire: &WireReport) -> Usage {
         let nothing = wire.cost.filter(|_| host.tokens() == 0).map(Dollars::usd);
         return Usage { cost_usd: host.cost_usd.or(nothing), wire: seen, ..host };
     }
+    // Where one request has no price, the host may know it. What the others cost is known all the same, and it is the least.
+    let priced = Some(wire.priced.usd()).filter(|priced| *priced > 0.0);
+    let said = host.cost_usd.map(|said| said.max(wire.priced.usd()));
     Usage {
         // What asked has made a call, whatever its host counts.
         calls: host.calls.max(1),
         // The service bills by its own counts, so these win over what the CLI says.
         input_tokens: wire.counts.read(),
         output_tokens: wire.counts.output,
-        cost_usd: wire.cost.map(Dollars::usd).or(host.cost_usd),
+        cost_usd: wire.cost.map(Dollars::usd).or(said),
+        priced_usd: priced.filter(|_| wire.cost.is_none() && said.is_none()),
         model: host.model.or_else(|| wire.model.clone()),
         wire: seen,
         ..host
@@ -158,7 +162,13 @@ fn difference(host: &Usage, wire: &WireReport) -> Option<String> {
             host.input_tokens, host.output_tokens
         ));
     }
-    let (said, known) = (host.cost_usd?, wire.cost?.usd());
+    let Some(cost) = wire.cost else {
+        let (said, least) = (host.cost_usd?, wire.priced.usd());
+        return (said < least).then(|| {
+            format!("it says that it cost ${said:.6}; the requests whose price is known here cost ${least:.6}, which counts")
+        });
+    };
+    let (said, known) = (host.cost_usd?, cost.usd());
     // A hundredth more or less is rounding.
     ((said - known).abs() > 0.01 * known.max(0.000_1)).then(|| {
         format!("it says that it cost ${said:.6}; by the prices that are known here it was ${known:.6}, which counts")
@@ -190,6 +200,16 @@ mod tests {
     }
 
     #[test]
+    fn what_has_a_price_counts_beside_what_has_none() {
+        let partly = |usd: f64| WireReport { priced: Dollars::spent(usd), ..wire(2, 100, 20) };
+        assert_eq!(together(host(1, 1), &partly(0.75)).cost_usd, Some(0.75));
+        assert_eq!(together(host(1, 1), &partly(0.25)).cost_usd, Some(0.5));
+        let silent = Usage { cost_usd: None, ..host(1, 1) };
+        let of = together(silent, &partly(0.75));
+        assert_eq!((of.cost_usd, of.priced_usd, of.least_cost()), (None, Some(0.75), 0.75));
+    }
+
+    #[test]
     fn a_difference_is_said() {
         let says = |host: &Usage, wire: &WireReport| difference(host, wire).unwrap_or_default();
         assert_eq!(says(&host(100, 20), &wire(1, 100, 20)), "");
@@ -198,5 +218,7 @@ mod tests {
         assert!(says(&host(100, 19), &wire(0, 0, 0)).contains("none of its requests"));
         let priced = WireReport { cost: Some(Dollars::spent(0.25)), ..wire(1, 100, 20) };
         assert!(says(&host(100, 20), &priced).contains("$0.250000"));
+        let partly = WireReport { priced: Dollars::spent(0.75), ..wire(1, 100, 20) };
+        assert!(says(&host(100, 20), &partly).contains("$0.750000, which counts"));
     }
 }

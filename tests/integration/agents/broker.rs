@@ -313,6 +313,35 @@ fn no_request_is_let_through_that_could_go_over_the_cap() {
 }
 
 #[test]
+fn a_request_without_a_price_does_not_undo_the_cap() {
+    // The CLI says that nothing cost anything, and one of its requests is for a model that nobody has a price for.
+    let free = ASK.replace(r#""usage": usage}"#, r#""usage": usage, "total_cost_usd": 0}"#);
+    let plan =
+        json!([{"longest": 500}, {"model": "nobody-knows", "longest": 1, "go_on": true}, {"longest": 500}]);
+    let service = Service::start();
+    let project = project(&service, LOOP, &plan);
+    project.write("ask.py", &free);
+    let ran = run(&project, &["--max-cost", "0.02"]);
+    let answered = service.requests().iter().filter(|(path, _)| !path.contains("count_tokens")).count();
+    assert_eq!(answered, 2, "{}", ran.all());
+    assert!(project.read("said").contains("400"), "{}", ran.all());
+    let spent = |project: &Project| project.state()["budget"]["cost_usd"].as_f64().unwrap();
+    assert!((spent(&project) - service.cost()).abs() < 1e-9, "{} {}", spent(&project), service.cost());
+
+    // Where the loop allows such requests, what the others cost counts, whatever the CLI says.
+    let service = Service::start();
+    let allowed = LOOP.replace("broker: auto\n", "broker: auto\nbudget: {cost_usd: 1, unpriced: allow}\n");
+    let project = self::project(
+        &service,
+        &allowed,
+        &json!([{"longest": 500}, {"model": "nobody-knows", "longest": 1}]),
+    );
+    project.write("ask.py", &free);
+    let ran = run(&project, &[]).code(0);
+    assert!(service.cost() > 0.0 && spent(&project) > 0.0, "{} {}", spent(&project), ran.all());
+}
+
+#[test]
 fn faults_of_a_service_never_lead_over_a_cap() {
     let wants = ["answer", "cut", "529", "slow", "lie", "429", "cut-early", "silence", "500", "answer"];
     let one = |at: usize| {
