@@ -46,16 +46,21 @@ impl Engine<'_> {
         };
         let asking = self.awaiting(approval, state, about)?;
         // An answer to another question, or about another tree, does not answer this one.
-        match question.filter(|question| question.awaiting.digest == asking.digest) {
+        match question.filter(|question| question.awaiting.asks_as(&asking)) {
             Some(OpenQuestion { answer: Some(answer), .. }) => {
                 self.asked(approval, state, Some(Reply::Given(answer.clone())))
             }
-            None if self.start.people == People::Here => self.asked(approval, state, None),
             Some(OpenQuestion { awaiting, .. }) if awaiting.until <= about.at => {
                 self.asked(approval, state, Some(Reply::Late))
             }
-            Some(OpenQuestion { awaiting, .. }) => Ok(Decision::Happens(handed_off(state, awaiting.clone()))),
-            None => Ok(Decision::Happens(handed_off(state, asking))),
+            Some(OpenQuestion { awaiting, .. }) => {
+                Ok(Decision::Happens(handed_off(state, awaiting.clone(), "")))
+            }
+            // Whoever has answered elsewhere may not sit here, so it is asked as it was: by saving the run.
+            None => {
+                let why = if is_answered { "the answer was to another question; " } else { "" };
+                Ok(Decision::Happens(handed_off(state, asking, why)))
+            }
         }
     }
 
@@ -104,12 +109,12 @@ impl Engine<'_> {
     }
 }
 
-/// Saves a run with its question.
-fn handed_off(state: &StateName, awaiting: Awaiting) -> Event {
+/// Saves a run with its question, and says first why it is asked, where that is not plain.
+fn handed_off(state: &StateName, awaiting: Awaiting, why: &str) -> Event {
     Event::Handoff(Handoff {
         state: state.clone(),
         reason: HandoffReason::Question,
-        message: format!("waiting for a person: {}", awaiting.shown()),
+        message: format!("{why}waiting for a person: {}", awaiting.shown()),
         continuation: None,
         behavior: OnHandoff::Pause,
         awaiting: Some(Box::new(awaiting)),

@@ -158,6 +158,39 @@ fn without_an_answer_the_same_question_waits_on() {
     assert_ne!(second["tree"], first["tree"]);
 }
 
+/// Deploys to a place that its environment names, or that an action has said.
+fn asking(question: &str) -> String {
+    ASKS.replace("echo made > made', next", "echo to https://u:$MY_TOKEN@h/', capture: c, next")
+        .replace("Deploy ${context.what}?", question)
+}
+
+#[test]
+fn a_secret_in_the_text_of_a_question_leaves_it_the_same_one() {
+    let project =
+        project(&asking("Deploy ${captured.c.output}?")).env("MY_TOKEN", "ghs_secretsecretABCDEF12");
+    asked(&project);
+    let awaiting = awaiting(&project);
+    assert!(awaiting["question"].as_str().unwrap().contains("***"), "{awaiting}");
+    drop(project.run(&["answer", "main", "approve", "--code", &code(&awaiting)]).code(0));
+    assert_eq!(project.read("came"), "|approve|");
+}
+
+#[test]
+fn where_the_text_is_another_one_it_is_asked_anew() {
+    let project = project(&asking("Deploy to ${env.PLACE}?")).env("PLACE", "staging");
+    asked(&project);
+    let first = awaiting(&project);
+    let project = project.env("PLACE", "production");
+    let ran = project.run(&["answer", "main", "approve", "--code", &code(&first)]).code(75);
+    assert!(ran.all().contains("the answer was to another question"), "{}", ran.all());
+    assert!(!project.exists("came"));
+    let second = awaiting(&project);
+    assert_eq!(second["question"], "Deploy to production?");
+    assert_ne!(second["code"], first["code"]);
+    drop(project.run(&["answer", "main", "approve", "--code", &code(&second)]).code(0));
+    assert_eq!(project.read("came"), "|approve|");
+}
+
 #[test]
 fn an_answer_counts_for_its_question_alone() {
     let project = project(ASKS);
