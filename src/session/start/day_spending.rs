@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::context::Session;
 use crate::context::error::Error;
+use crate::engine::event::{ActionKind, Event, Stamped};
 use crate::journal::files::RunFiles;
 use crate::journal::known::{self, RunStatus};
 use crate::journal::reader;
@@ -64,7 +65,8 @@ fn reserved(
     let mut killed = killed_runs(files.loops());
     // It goes on, so nothing else of it is alive.
     killed.retain(|killed| killed.run != files.instance());
-    killed.extend(before.map(|usd| KilledRun { run: files.instance().to_owned(), usd }));
+    let known = before.filter(|_| !has_cut_call(&files.journal()));
+    killed.extend(known.map(|usd| KilledRun { run: files.instance().to_owned(), usd }));
     let request = SpendingRequest { run: files.instance(), checkout, budget, before, killed: &killed };
     let reserved = day_reservation::reserve(&prepared.policy, &request, session)?;
     if let Some(reserved) = &reserved {
@@ -85,9 +87,85 @@ fn killed_runs(loops: &Path) -> Vec<KilledRun> {
         .collect()
 }
 
+/// Returns what a journal says that its run took, where it knows all of it.
 fn cost(journal: &Path) -> Option<f64> {
-    let mut fold = RunFold::default();
-    reader::read(journal, |event| fold.event(&event)).ok()?;
+    let (mut fold, mut calls) = (RunFold::default(), CutCalls::default());
+    let each = |event: Stamped| {
+        calls.event(&event);
+        fold.event(&event);
+    };
+    reader::read(journal, each).ok()?;
     fold.was_killed();
-    fold.numbers()?.usage().known_cost()
+    let usage = fold.numbers()?;
+    usage.usage().known_cost().filter(|_| !calls.any())
+}
+
+/// Tells whether a kill may have cut off a call of a run: what that took is in no journal.
+fn has_cut_call(journal: &Path) -> bool {
+    let mut calls = CutCalls::default();
+    // A run that begins has no journal, and what cannot be read is found by whoever opens it.
+    let _as_far_as_it_goes = reader::read(journal, |event| calls.event(&event));
+    calls.any()
+}
+
+/// Looks in a journal for calls of models that have no end in it.
+#[derive(Debug, Default)]
+struct CutCalls {
+    is_under_way: bool,
+    was_cut: bool,
+}
+
+impl CutCalls {
+    fn event(&mut self, stamped: &Stamped) {
+        let event = &stamped.event;
+        // What is said beside the work ends no call, and what a rewound run inherited is of another one.
+        if stamped.inherited || matches!(event, Event::Warning { .. } | Event::Sandbox(_)) {
+            return;
+        }
+        // It stays unknown for ever, also where the run has gone on since.
+        self.was_cut |= self.is_under_way && matches!(event, Event::LoopResume(_));
+        let is_agent =
+            matches!(event, Event::ActionStart { kind: ActionKind::Prompt | ActionKind::Learning, .. });
+        // A judge is asked between the action and the verdict, and only its end is an event.
+        let is_judged =
+            matches!(event, Event::StateEnter { .. } | Event::ActionComplete(_) | Event::Judge { .. });
+        self.is_under_way = is_agent || is_judged;
+    }
+
+    fn any(&self) -> bool {
+        self.was_cut || self.is_under_way
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::name::StateName;
+    use crate::base::time::Timestamp;
+
+    #[track_caller]
+    fn check(kind: ActionKind, is_cut: bool) {
+        let state = StateName::parse("work").unwrap();
+        let action = Event::ActionStart {
+            state: state.clone(),
+            action: "work".to_owned(),
+            kind,
+            role: None,
+            session: None,
+            tree: None,
+        };
+        let said = Event::Warning { state: Some(state), message: "odd".to_owned() };
+        let mut calls = CutCalls::default();
+        for event in [action, said] {
+            calls.event(&Stamped::new(Timestamp::from_millis(0), 1, event));
+        }
+        assert_eq!(calls.any(), is_cut, "{kind:?}");
+    }
+
+    #[test]
+    fn a_call_without_an_end_was_cut() {
+        check(ActionKind::Prompt, true);
+        check(ActionKind::Learning, true);
+        check(ActionKind::Shell, false);
+    }
 }

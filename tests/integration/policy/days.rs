@@ -248,6 +248,28 @@ fn a_run_that_was_killed_counts_what_its_journal_knows() {
 }
 
 #[test]
+fn a_call_that_a_kill_cut_off_counts_with_all_that_was_promised() {
+    let shelf = shelf();
+    let slow = costs(0.2, "touch here; while [ ! -e go ]; do sleep 0.05; done");
+    let project = project(&policy(&shelf, 1.0), "", &slow);
+    project.run(&["ledger", "--begin"]).code(0);
+    let mut child = project.start_until(&[&ASK[..], &["--max-cost", "0.3"]].concat(), "here");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    project.write("go", "");
+    let spent = || {
+        let runs = standing(&project)["runs"].take();
+        runs.as_array().unwrap().iter().map(|run| run["spent_usd"].clone()).collect::<Vec<_>>()
+    };
+    // Nobody knows what the service was asked until then, neither another run of the checkout nor the one that goes on.
+    project.write(".loops/other.yaml", &asking("", "").replace("name: main", "name: other"));
+    project.run(&["run", "other", "--llm", "--yes", "--max-cost", "0.3"]).code(0);
+    assert_eq!(spent(), [Value::Null, json!(0.2)]);
+    project.run(&["resume", "main", "--llm", "--yes"]).code(0);
+    assert_eq!(spent(), [Value::Null, json!(0.2), json!(0.2)]);
+}
+
+#[test]
 fn a_run_that_is_refused_as_it_goes_on_has_nothing_promised() {
     let shelf = shelf();
     let text = "name: main\ninitial: make\nstates:\n  make: {action: echo made, next: may}\n  \
