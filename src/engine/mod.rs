@@ -338,12 +338,7 @@ impl<'m> Engine<'m> {
                 if let Some(placement) = self.placement.take() {
                     self.run.place_at(self.machine, *placement);
                 }
-                // With a run that stands for this one, the start is also the end.
-                if let Some(reused) = &self.start.reused {
-                    let (reused, end) = (reused.clone(), self.reused_end(reused));
-                    self.record(Event::Reused(reused), events);
-                    self.record(Event::LoopComplete(end), events);
-                }
+                self.stand_in(events);
             }
             (Waiting::Resume(how), Input::Begin) => {
                 self.record(Event::LoopResume(*how), events);

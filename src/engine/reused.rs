@@ -22,7 +22,7 @@ pub struct ReusedRun {
     pub commit: ObjectId,
     /// The tree that it verified.
     pub tree: ObjectId,
-    /// Whether that tree is not the commit's.
+    /// Whether that tree is not the commit's, or some of what the run read is in no commit.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub is_dirty: bool,
     /// When it ended.
@@ -56,6 +56,10 @@ impl ReusedRun {
     /// Says it in a few words: `verified at a1b2c3d4e5f6, same inputs`.
     pub fn words(&self) -> String {
         let short = |id: &ObjectId| id.as_str().get(..12).unwrap_or(id.as_str()).to_owned();
+        // A clone of the commit would find something else.
+        if self.has_uncommitted {
+            return format!("verified on tree {}, same inputs, some in no commit", short(&self.tree));
+        }
         if self.is_dirty {
             return format!("verified on tree {}, same inputs", short(&self.tree));
         }

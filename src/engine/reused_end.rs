@@ -2,15 +2,26 @@
 
 use super::Engine;
 use super::changes::{Changes, KnownStart, StartTree, TreeChanges};
-use super::event::LoopComplete;
+use super::event::{Event, LoopComplete};
 use super::outcome::{Outcome, TerminatedBy};
 use super::reused::ReusedRun;
 use super::verification::{CheckRecord, Confirmed, JudgesRecord, Verification, VerifiedExtent};
 use crate::base::time::millis;
 
 impl Engine<'_> {
-    /// Ends a run for which an earlier one stands.
-    pub(super) fn reused_end(&self, reused: &ReusedRun) -> LoopComplete {
+    /// Ends a run for which an earlier one stands, if one does: with it, the start is also the end.
+    pub(super) fn stand_in(&mut self, events: &mut Vec<Event>) {
+        let Some(reused) = self.start.reused.clone() else { return };
+        // No step follows that they could be said before.
+        for message in self.start.event.warnings.clone() {
+            self.record(Event::Warning { state: None, message }, events);
+        }
+        let end = self.reused_end(&reused);
+        self.record(Event::Reused(reused), events);
+        self.record(Event::LoopComplete(end), events);
+    }
+
+    fn reused_end(&self, reused: &ReusedRun) -> LoopComplete {
         let start = match &self.start.event.tree {
             Some(StartTree::Known(start)) => Some(&**start),
             Some(StartTree::Unknown { .. }) | None => None,

@@ -57,7 +57,9 @@ impl Digest {
             let words: Vec<&str> = verification.reasons.iter().map(|reason| reason.word()).collect();
             return Some(one_line(&format!("not verified ({}): {why}", words.join(", ")), LONGEST));
         }
-        let tree = verification.tree.as_ref()?;
+        // Where an earlier run stands for this one, its checks passed on its tree, and none on this one.
+        let tree =
+            verification.tree.as_ref().map(|tree| self.reused().map_or(tree, |reused| &reused.tree))?;
         let end = self.end().filter(|end| end.verified)?;
         let of = |confirmed: Confirmed| {
             let those = verification.checks.iter().filter(|check| check.confirmed == confirmed);

@@ -15,13 +15,14 @@ use crate::engine::reused::{ReusedRun, ReusedState};
 use crate::engine::verification::JudgesStanding;
 use crate::journal::reader;
 use crate::report::digest::Digest;
-use crate::reuse::key::{KeyParts, MEANING};
+use crate::reuse::key::MEANING;
 use crate::reuse::origin::OriginEvent;
 use crate::reuse::record::{FileTable, ReuseRecord};
 use crate::reuse::verdict_table::VerdictTable;
 use crate::run::repeated_check;
 use crate::run::world::World;
 use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
+use crate::session::prepare::reuse_key::FoundKey;
 
 /// A run that has ended.
 pub(super) struct EndedReuse<'r> {
@@ -74,7 +75,7 @@ pub(super) async fn settle(
         (Ok(_), None) if !digest.mends().fixed().is_empty() => {
             unkept("a check said no of the same inputs until something else had worked");
         }
-        (Ok(after), None) => keep(&pending, &after.parts, verified, run, &digest, session),
+        (Ok(after), None) => keep(&pending, &after, verified, run, &digest, session),
     }
 }
 
@@ -235,7 +236,7 @@ fn is_another_verdict(complete: &LoopComplete) -> bool {
 
 fn keep(
     pending: &PendingReuse,
-    after: &KeyParts,
+    after: &FoundKey,
     changes: &TreeChanges,
     run: &EndedReuse<'_>,
     digest: &Digest,
@@ -243,7 +244,7 @@ fn keep(
 ) {
     // Asked once more: the run itself may have changed what its key is made of, or somebody beside
     // it.
-    if after.key() != pending.before.key() {
+    if after.parts.key() != pending.before.key() {
         session
             .talk
             .note("the result is not kept for later runs: what its checks read has changed meanwhile");
@@ -263,7 +264,7 @@ fn keep(
 
 fn record(
     pending: &PendingReuse,
-    parts: &KeyParts,
+    FoundKey { parts, has_uncommitted, .. }: &FoundKey,
     changes: &TreeChanges,
     run: &EndedReuse<'_>,
     digest: &Digest,
@@ -285,7 +286,8 @@ fn record(
             run: run.id.to_owned(),
             commit: changes.start.commit.clone(),
             tree: changes.end.tree.clone(),
-            is_dirty: !changes.as_committed,
+            // Untracked files are no difference to the commit, but those that were read are not in it.
+            is_dirty: !changes.as_committed || *has_uncommitted,
             when: run.now,
             duration_ms: run.complete.duration_ms,
             // Later runs show the link, so it may not be of any other kind.

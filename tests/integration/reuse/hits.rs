@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use super::{git, made, project};
-use crate::common::{Project, Ran};
+use super::{LOOP, git, made, project};
+use crate::common::{Project, Ran, git as git_says};
 
 #[test]
 fn a_run_that_finds_the_same_is_not_made_and_reports_like_any_other() {
@@ -15,7 +15,8 @@ fn a_run_that_finds_the_same_is_not_made_and_reports_like_any_other() {
     let second = project.run(&["run", "main", "--report-dir", ".git/reports"]).code(0);
     assert_eq!(made(&project), 1, "{}", second.all());
     assert!(
-        second.all().contains("verified at ") && second.all().contains("same inputs"),
+        // `local.env` is an input that git ignores.
+        second.all().contains("verified on tree ") && second.all().contains("same inputs, some in no commit"),
         "{}",
         second.all()
     );
@@ -37,6 +38,49 @@ fn a_run_that_finds_the_same_is_not_made_and_reports_like_any_other() {
     let history = project.run(&["history", "main"]).code(0);
     assert!(history.stdout.contains("success"), "{}", history.all());
     drop(project.run(&["stats"]).code(0).says("reused    1 run, which saved "));
+}
+
+/// A repository all of whose inputs are tracked.
+fn tracked() -> Project {
+    let project = project();
+    project.write(".loops/main.yaml", &LOOP.replace("src/, local.env", "src/"));
+    git(&project, &["commit", "-qam", "tracked inputs"]);
+    project
+}
+
+#[test]
+fn a_commit_is_named_only_where_it_has_what_was_verified() {
+    let project = tracked();
+    project.run(&["run", "main"]).code(0);
+    let ran = project.run(&["run", "main", "--reuse-only"]).code(0);
+    let head = git_says(&project, &["rev-parse", "HEAD"]);
+    assert!(ran.all().contains(&format!("verified at {}, same inputs", &head[..12])), "{}", ran.all());
+    project.write("src/new", "");
+    project.run(&["run", "main"]).code(0);
+    let ran = project.run(&["run", "main", "--reuse-only"]).code(0);
+    assert!(!ran.all().contains("verified at "), "{}", ran.all());
+    assert!(ran.all().contains("same inputs, some in no commit"), "{}", ran.all());
+    // The file is in a commit now, but not in the one at which it was verified.
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "new"]);
+    let ran = project.run(&["run", "main", "--reuse-only"]).code(0);
+    assert!(!ran.all().contains("verified at ") && ran.all().contains("verified on tree "), "{}", ran.all());
+}
+
+#[test]
+fn the_tree_on_which_a_check_passed_is_the_one_of_the_earlier_run() {
+    let project = tracked();
+    let tree = |ran: Ran| {
+        let all = ran.all();
+        let (_, rest) = all.rsplit_once("on tree ").unwrap();
+        rest[..12].to_owned()
+    };
+    let passed = tree(project.run(&["run", "main"]).code(0));
+    project.write("other.md", "changed\n");
+    let ran = project.run(&["run", "main", "--reuse-only"]).code(0);
+    ran.says("in an earlier run on tree").says(&passed);
+    let ran = project.run(&["run", "main", "--reuse-only"]).code(0);
+    ran.says("the run begins with 1 tracked file that differs from the commit: `other.md`");
 }
 
 /// Changes something, and expects that the check is made again, or that it is not.
