@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::base::name::LoopName;
+use crate::base::object::ObjectId;
 use crate::engine::outcome::Signal;
 use crate::report::unbegun_run::Mistake;
 
@@ -36,12 +38,22 @@ pub struct Error {
     hint: Option<String>,
     kind: Kind,
     mistakes: Vec<Mistake>,
+    bundled: Option<Box<BundledRun>>,
+}
+
+/// A run that was to go on from a bundle: where it has been reported until now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BundledRun {
+    /// Its loop.
+    pub(crate) loop_name: LoopName,
+    /// The commit on which it began, where that is known.
+    pub(crate) sha: Option<ObjectId>,
 }
 
 impl Error {
     /// Makes the error of a run that never began: usage, loop file, refusal.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, kind: Kind::Refused, mistakes: Vec::new() }
+        Self { message: message.into(), hint: None, kind: Kind::Refused, mistakes: Vec::new(), bundled: None }
     }
 
     /// Makes an error of something that failed outside of the loop, with all of its sources.
@@ -58,7 +70,7 @@ impl Error {
             }
             source = cause.source();
         }
-        Self { message, hint: None, kind: Kind::Failed, mistakes: Vec::new() }
+        Self { message, hint: None, kind: Kind::Failed, mistakes: Vec::new(), bundled: None }
     }
 
     /// Adds what to do about it.
@@ -72,6 +84,13 @@ impl Error {
     #[must_use]
     pub(crate) fn with_mistakes(mut self, mistakes: Vec<Mistake>) -> Self {
         self.mistakes = mistakes;
+        self
+    }
+
+    /// Adds the run that was to go on.
+    #[must_use]
+    pub(crate) fn of_bundled(mut self, run: BundledRun) -> Self {
+        self.bundled = Some(Box::new(run));
         self
     }
 
@@ -103,6 +122,11 @@ impl Error {
     /// Returns the places in loop files that it is about.
     pub fn mistakes(&self) -> &[Mistake] {
         &self.mistakes
+    }
+
+    /// Returns the run that was to go on from a bundle, if one was.
+    pub(crate) fn bundled(&self) -> Option<&BundledRun> {
+        self.bundled.as_deref()
     }
 
     /// Returns its kind.

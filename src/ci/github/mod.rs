@@ -260,10 +260,12 @@ impl CiService for Github {
 /// Tells whether a run sets the status of its commit. Where the clock or a person sets off the job, nobody waits for a
 /// verdict about the commit; who names a commit does.
 fn has_status(request: ReportRequest<'_>) -> bool {
-    // Jobs that a clock or a person sets off are about the repository, not about one commit.
-    let event = (request.env)("GITHUB_EVENT_NAME");
-    let is_about_a_commit = !matches!(event.as_deref(), Some("schedule" | "workflow_dispatch"));
-    request.options.status.unwrap_or(is_about_a_commit || request.options.sha.is_some())
+    request.options.status.unwrap_or(is_about_a_commit(request.env) || request.options.sha.is_some())
+}
+
+/// Tells whether a job is about one commit. Those that a clock or a person sets off are about the repository.
+pub(crate) fn is_about_a_commit(env: Lookup<'_>) -> bool {
+    !matches!(env("GITHUB_EVENT_NAME").as_deref(), Some("schedule" | "workflow_dispatch"))
 }
 
 fn is_true(env: Lookup<'_>, name: &str) -> bool {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::publication::{Publication, ReportedEnd, Stage, publisher};
 use crate::base::name::{InstanceName, LoopName};
+use crate::ci::github::is_about_a_commit;
 use crate::ci::reported::ReportOptions;
 use crate::context::error::{Error, Kind};
 use crate::context::mistakes::shown;
@@ -22,9 +23,15 @@ impl Session<'_> {
     /// Reports that a run could not begin. `name` is the loop, its file or the run, as the caller named it.
     pub fn report_unbegun(&self, error: &Error, exit_code: u8, name: Option<&str>, options: &RunOptions) {
         let Some(provider) = publisher(options) else { return };
-        let about = UnbegunRun::find(name, self);
+        let bundled = error.bundled();
+        let about = UnbegunRun::find(name.or(bundled.map(|run| run.loop_name.as_str())), self);
         let (root, loop_name) = (about.root.as_path(), &about.name);
         let mut options = options.clone();
+        // The commit that waits for the end of a run that was handed off is the one on which it began, whatever is checked out here.
+        let begun_at = bundled.filter(|run| run.loop_name == about.name).and_then(|run| run.sha.as_ref());
+        if options.commit.sha.is_none() && is_about_a_commit(&self.env.lookup()) {
+            options.commit.sha = begun_at.map(|sha| sha.as_str().to_owned());
+        }
         // Who has the run tells how it ends; and without its name, nobody would know a status again.
         let is_told = matches!(error.kind(), Kind::Taken | Kind::GoneOn | Kind::Over);
         if is_told || (!about.is_named && options.commit.context.is_none()) {

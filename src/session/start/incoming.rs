@@ -17,7 +17,7 @@ use crate::bundle::open::{self, Bundle, LIMITS, OpenError};
 use crate::bundle::tree::{self, RestoreError};
 use crate::bundle::unpacked_files::{RunComparison, arrange, compare, place};
 use crate::ci::job_page;
-use crate::context::error::{Error, Kind};
+use crate::context::error::{BundledRun, Error, Kind};
 use crate::context::options::RunOptions;
 use crate::context::{Session, key_of_run};
 use crate::definition::load::{self, DIRECTORY};
@@ -97,15 +97,19 @@ impl Incoming {
         if bundle.manifest.merges.is_some() {
             return Err(no_run(shown));
         }
+        let known = || BundledRun { loop_name: bundle.manifest.r#loop.clone(), sha: None };
         let file = bundle.manifest.file.clone().ok_or_else(|| {
             Error::refused("the loop file of the bundle is outside of its checkout")
                 .with_hint("only a run of a loop inside its repository can go on on another machine")
+                .of_bundled(known())
         })?;
         let mut homes = load::ancestors(&session.cwd).into_iter();
         let root = homes.find(|root| load::find(file.as_str(), root).is_ok()).ok_or_else(|| {
-            Error::refused(format!("the loop file `{file}` of the bundle is not in this checkout")).with_hint(
-                "resume in a checkout of the commit that the run was about; a bundle brings no commands",
-            )
+            Error::refused(format!("the loop file `{file}` of the bundle is not in this checkout"))
+                .with_hint(
+                    "resume in a checkout of the commit that the run was about; a bundle brings no commands",
+                )
+                .of_bundled(known())
         })?;
         let loops = root.join(DIRECTORY);
         let unusable = |error: OpenError| unusable(shown, &error);
@@ -133,6 +137,18 @@ impl Incoming {
             began.ok_or_else(|| unusable(OpenError::Damaged("its journal is of another run".to_owned())))?;
         let shown = shown.to_owned();
         Ok(Self { manifest, unpacked, there, shown, root, files, began, artifact: None, remote: None })
+    }
+
+    /// Says which run it is, and at which commit it has been reported: the one on which it began, or the head of the pull request
+    /// that this one merges.
+    pub(crate) fn bundled(&self) -> BundledRun {
+        let sha = match &self.began.tree {
+            Some(StartTree::Known(start)) => {
+                Some(start.stands_for.clone().unwrap_or_else(|| start.ids.commit.clone()))
+            }
+            Some(StartTree::Unknown { .. }) | None => None,
+        };
+        BundledRun { loop_name: self.manifest.r#loop.clone(), sha }
     }
 
     /// Refuses a run that cannot go on here, before anything is claimed.

@@ -116,6 +116,23 @@ impl<'s> Session<'s> {
                 return Ok(Resumption::Finished(Box::new(finished.complete)));
             }
         };
+        let bundled = found.incoming.as_ref().map(Incoming::bundled);
+        let ready = self.take_up(found, which, options, outside);
+        let ready = ready.map_err(|error| match bundled {
+            Some(bundled) => error.of_bundled(bundled),
+            None => error,
+        })?;
+        Ok(Resumption::Ready(Box::new(ready)))
+    }
+
+    /// Prepares the loop of a run that was found, and claims its scope.
+    fn take_up(
+        &'s self,
+        found: FoundRun,
+        which: &Which,
+        options: ResumeOptions,
+        outside: bool,
+    ) -> Result<Ready<'s>, Error> {
         let located = load::find(&found.began.source.file, &found.root).map_err(|error| refused(&error))?;
         let located = located.taking(Copies::accepted_if(options.accept_changes));
         let mut prepared = self.at(&found.root).prepare(reaching(located, outside))?;
@@ -136,7 +153,7 @@ impl<'s> Session<'s> {
             options.run.key = key_of_run::continuing(&options.run, found.files.stem(), artifact, self);
         }
         let going = UnclaimedRun { session: self, options, prepared, worktree, rewound: None };
-        Ok(Resumption::Ready(Box::new(going.ready(found)?)))
+        going.ready(found)
     }
 
     /// Finds the run. If it ended and only has to be finished, finishes it.

@@ -248,6 +248,31 @@ fn the_run_of_another_loop_than_was_named_is_refused() {
 }
 
 #[test]
+fn a_run_that_cannot_go_on_ends_the_status_of_its_hand_off() {
+    let both = Checkouts::of(LOOP);
+    both.left(Signal::TERM);
+    let (bundle, two) = (both.bundle(), both.0.at("two"));
+    let head = || git(&two, &["rev-parse", "HEAD"]).trim().to_owned();
+    let began = head();
+    both.0.write("two/.loops/main.yaml", &format!("{LOOP}\n# changed\n"));
+    git(&two, &["commit", "-q", "-a", "-m", "second"]);
+    let github = Github::willing();
+    // As every log says it, without the name of the loop.
+    let mut command = both.command("two", &["resume", "--ci=github", "--from", bundle.to_str().unwrap()]);
+    command.env("GITHUB_API_URL", github.address()).env("GITHUB_SERVER_URL", "https://github.com");
+    command.env("GITHUB_REPOSITORY", "o/r").env("GITHUB_EVENT_NAME", "push").env("GITHUB_SHA", head());
+    command.env("GITHUB_ACTIONS", "true").env("GITHUB_RUN_ID", "8").env("GITHUB_TOKEN", "ghs_geheim");
+    let ran = Ran::of(&command.env("LL_RETRY_WAIT", "1ms").output().unwrap()).code(2);
+    assert!(ran.all().contains("title=main: invalid"), "{}", ran.all());
+    let told: Vec<_> =
+        github.changes().into_iter().filter(|(request, _)| request.contains("/statuses/")).collect();
+    let [(request, body)] = &told[..] else { panic!("{told:?}") };
+    assert!(request.ends_with(&began), "{request}");
+    assert_eq!(body["state"], "error");
+    assert_eq!(body["context"], "ll-loop/main");
+}
+
+#[test]
 fn a_bundle_is_taken_over_once() {
     let both = Checkouts::of(LOOP);
     both.left(Signal::TERM);
