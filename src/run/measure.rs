@@ -6,9 +6,11 @@
 //! which times it may trust. The copy keeps its time for the same reason.
 
 mod changed;
+mod file_identity;
 mod known_index;
 mod look;
 mod search;
+mod unlisted;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,14 +6,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::look::Look;
+use super::unlisted::{DOT_GIT, NO_FILE};
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
+use crate::base::relative::is_like;
 use crate::engine::changes::{ChangeKind, ChangedFile, EntryContent, FileMode, KnownStart, TreeEntry};
 use crate::git::raw_diff::Difference;
 use crate::judges::compare::is_by_name;
 
 const TOO_LARGE: &str = "it is too large";
 const A_REPOSITORY: &str = "it is a repository of its own";
+const A_PIPE: &str = "it is a pipe, a socket or a device";
+const OF_GIT: &str = "git keeps nothing by this name";
 
 /// Describes a tracked file that differs from the commit before the run.
 pub(super) fn before(entry: &TreeEntry, top: &Path) -> ChangedFile {
@@ -125,6 +129,17 @@ fn of_repository(difference: &Difference) -> Option<String> {
     }
 }
 
+/// Says why no tree holds what a digest stands for.
+fn held_by_no_tree(path: &str, full: &Path) -> &'static str {
+    if path.split('/').any(|name| is_like(name.as_bytes(), DOT_GIT)) {
+        OF_GIT
+    } else if full.is_dir() {
+        A_REPOSITORY
+    } else {
+        TOO_LARGE
+    }
+}
+
 /// Adds what no tree holds and only a digest tells.
 pub(super) fn digests(start: &KnownStart, look: &Look, files: &mut Vec<ChangedFile>) {
     let of = |entries: &[TreeEntry]| -> BTreeMap<String, (String, bool)> {
@@ -143,8 +158,8 @@ pub(super) fn digests(start: &KnownStart, look: &Look, files: &mut Vec<ChangedFi
         }
         let tracked = was.or(is).is_some_and(|(_, tracked)| *tracked);
         let full = look.top.join(OsStr::from_bytes(&gitpath::to_bytes(path)));
-        // These two are what a digest stands for.
-        let why = if full.is_dir() { A_REPOSITORY } else { TOO_LARGE };
+        let is_no_file = was.or(is).is_some_and(|(digest, _)| digest == NO_FILE);
+        let why = if is_no_file { A_PIPE } else { held_by_no_tree(path, &full) };
         if let Some(known) = files.iter_mut().find(|file| file.path == *path) {
             known.kind = ChangeKind::Modified;
             known.size = size(&look.top, path);

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::file_identity::identity;
+use super::unlisted::Searched;
 use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::own::{is_of_criteria, is_own};
@@ -19,6 +20,7 @@ use crate::git::error::{Absent, GitError};
 use crate::git::filters::Walk;
 use crate::git::in_run::GitCalls;
 use crate::git::own_index::OwnIndex;
+use crate::git::raw_diff::Difference;
 use crate::git::repository_paths::RepositoryPaths;
 use crate::git::status::{FileStanding, StatusLine, Untracked};
 use crate::git::tracked_files::TrackedFile;
@@ -190,6 +192,9 @@ impl Measurer<'_> {
             self.doubted(&mut for_doubts, &place, &tracked),
         );
         let (printed, mut untracked, doubted) = (printed?, untracked?, doubted?);
+        let searched =
+            Searched { top: &place.top, area: self.area, tracked: &tracked, untracked: &untracked };
+        let unlisted = searched.unlisted(&mut git).await?;
         let flagged = flagged(&place.top, &tracked);
         let inside = self.inside(&place.top)?;
         let (_, mut lines) = status::read(&printed);
@@ -207,9 +212,10 @@ impl Measurer<'_> {
         let others = self.others(&place.top, untracked, &lines).await?;
         let are_judges_unseen = others.are_judges_unseen;
         let mut digested = others.digested;
+        digested.extend(unlisted);
         let mut raw = Vec::new();
         for path in untold.iter().flat_map(|untold| &untold.paths) {
-            raw.push(self.raw(&place.top, path).await?);
+            raw.push(self.raw(&place.top, path, true).await?);
         }
         let untold = untold.map(|untold| untold.sentence);
         let unseen: Vec<String> = others.unseen.into_iter().chain(untold.clone()).collect();
@@ -219,10 +225,10 @@ impl Measurer<'_> {
             }
         }
         let tree_place = TreePlace { inside, left_out: flagged.left_out, untold: rest(&raw) };
-        let rest = rest(raw.iter().chain(&digested));
         // Nothing differs: the tree is that of the commit, and no index has to be made.
         if lines.is_empty() && others.hashed.is_empty() && flagged.present.is_empty() {
             let (commit, tree) = (place.commit, place.tree);
+            let rest = rest(raw.iter().chain(&digested));
             let ids = TreeIds { commit, tree: tree.clone(), index: Some(tree), rest };
             let (top, entries) = (place.top, digested);
             let place = tree_place;
@@ -253,7 +259,7 @@ impl Measurer<'_> {
                 git.run_in(&own, &place.top, &clear, Some(seen.clone())).await?;
             }
         }
-        let files = files.chain(flagged.present.iter().cloned()).chain(others.hashed);
+        let files = files.chain(flagged.present.iter().cloned()).chain(others.hashed.iter().cloned());
         let (gone, files): (Vec<_>, Vec<_>) = files.partition(|path| is_behind_a_link(path, &place.top));
         let list =
             |files: Vec<Vec<u8>>| files.into_iter().flat_map(|path| [path, vec![0]].concat()).collect();
@@ -269,12 +275,17 @@ impl Measurer<'_> {
         let add = Call::new("update-index").with(&["-z", "--add", "--remove", "--replace", "--stdin"]);
         git.run_in(&own, &place.top, &add, Some(list(files))).await?;
         let tree = git.id_in(&own, &place.top, &write_tree).await?;
-        let raw = Call::new("diff-index").with(&["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]);
-        let raw = git.run_in(&own, &place.top, &raw.id(&place.commit), None).await?;
+        let diff = Call::new("diff-index").with(&["--cached", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+        let printed = git.run_in(&own, &place.top, &diff.id(&place.commit), None).await?;
+        let differences = raw_diff::read(&printed)?;
+        for path in not_taken(&mut git, &own, &place.top, &others.hashed, &differences).await? {
+            digested.push(self.raw(&place.top, &path, false).await?);
+        }
         self.own = Some(own);
+        let rest = rest(raw.iter().chain(&digested));
         let changed = lines.iter().map(|line| line.path).chain(flagged.present.iter().map(Vec::as_slice));
         let changed: BTreeSet<&[u8]> = changed.collect();
-        let mut entries: Vec<TreeEntry> = raw_diff::read(&raw)?
+        let mut entries: Vec<TreeEntry> = differences
             .into_iter()
             .map(|difference| TreeEntry {
                 path: gitpath::to_text(&difference.path),
@@ -307,15 +318,19 @@ impl Measurer<'_> {
     }
 
     /// Describes a file by the bytes that it has, where it is unknown what git would make of them.
-    async fn raw(&mut self, top: &Path, path: &[u8]) -> Result<TreeEntry, LookError> {
+    async fn raw(&mut self, top: &Path, path: &[u8], tracked: bool) -> Result<TreeEntry, LookError> {
         let mut digest = Sha256::new();
-        match crate::files::read::open(&top.join(OsStr::from_bytes(path))) {
+        let place = top.join(OsStr::from_bytes(path));
+        match crate::files::read::open(&place) {
             Ok(mut file) => self.git.read(&mut file, |piece| digest.update(piece)).await?,
-            // That it cannot be read is part of what is known of it.
-            Err(error) => digest.update(error.to_string()),
+            // That it cannot be read is part of what is known of it, and so is where a link leads.
+            Err(error) => {
+                digest.update(error.to_string());
+                digest.update(place.read_link().unwrap_or_default().as_os_str().as_bytes());
+            }
         }
         let content = EntryContent::Digest(hex(&digest.finalize()));
-        Ok(TreeEntry { path: gitpath::to_text(path), tracked: true, content })
+        Ok(TreeEntry { path: gitpath::to_text(path), tracked, content })
     }
 
     /// Tells whether a path can be work of the run.
@@ -388,6 +403,27 @@ impl Measurer<'_> {
     pub(super) fn own(&mut self, place: &SurroundingRepository) -> Result<OwnIndex, LookError> {
         Ok(OwnIndex::copy(&place.index, &place.objects, &self.files.objects())?)
     }
+}
+
+/// Returns the files that git did not take into an index, whose names no tree can hold, such as `a/git~1/config`.
+async fn not_taken(
+    git: &mut GitCalls,
+    own: &OwnIndex,
+    top: &Path,
+    added: &[Vec<u8>],
+    differences: &[Difference],
+) -> Result<Vec<Vec<u8>>, LookError> {
+    let taken: BTreeSet<&[u8]> = differences.iter().map(|difference| difference.path.as_slice()).collect();
+    let is_there = |path: &[u8]| top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
+    let mut missing: Vec<Vec<u8>> =
+        added.iter().filter(|path| !taken.contains(path.as_slice()) && is_there(path)).cloned().collect();
+    if !missing.is_empty() {
+        // One that is as in the commit is no difference.
+        let held = git.run_in(own, top, &Call::new("ls-files").with(&["-z"]), None).await?;
+        let held: BTreeSet<&[u8]> = held.split(|byte| *byte == 0).collect();
+        missing.retain(|path| !held.contains(path.as_slice()));
+    }
+    Ok(missing)
 }
 
 /// Lists the untracked files of the scope, without those that are ignored.
@@ -470,16 +506,4 @@ fn is_behind_a_link(path: &[u8], top: &Path) -> bool {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
     let mut folders = ends.map(|end| top.join(OsStr::from_bytes(&path[..end])));
     folders.any(|folder| folder.is_symlink())
-}
-
-/// Describes a file by everything that changes with its content.
-fn identity(metadata: &std::fs::Metadata) -> String {
-    let parts = [
-        metadata.len().to_string(),
-        metadata.ino().to_string(),
-        format!("{}.{}", metadata.mtime(), metadata.mtime_nsec()),
-        format!("{}.{}", metadata.ctime(), metadata.ctime_nsec()),
-        metadata.mode().to_string(),
-    ];
-    hex(&Sha256::digest(parts.join(" ")))
 }

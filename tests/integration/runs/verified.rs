@@ -76,6 +76,33 @@ fn what_moves_the_fix_away_after_the_check_is_not_verified() {
     }
 }
 
+#[test]
+fn what_no_tree_can_hold_is_a_change_and_the_commit_no_subject() {
+    for (make, path, why) in [
+        ("mkdir -p x/git~1; echo q > x/git~1/config", "x/git~1/config", "git keeps nothing by this name"),
+        ("mkdir -p x/.GIT.; echo q > x/.GIT./config", "x/.GIT./config", "git keeps nothing by this name"),
+        ("mkdir -p x/.git; echo q > x/.git/f", "x/.git", "git keeps nothing by this name"),
+        ("mkdir -p x/y; mkfifo x/y/pipe", "x/y/pipe", "it is a pipe, a socket or a device"),
+    ] {
+        let definition = format!(
+            "name: main\ninitial: check\non_change: report\nstates:\n  check: {{action: test -e {path}, on_yes: done, on_no: fix, check: true}}\n  fix:\n    action: |\n      {make}\n    next: check\n  done: {{terminal: true}}\n"
+        );
+        let project = project(&definition);
+        project.run(&["run", "main", "--report-dir", "reports"]).code(0);
+        let result = result(&project);
+        let files = result["changes"]["files"].as_array().unwrap();
+        assert_eq!(files.len(), 1, "{result:#}");
+        assert_eq!((&files[0]["path"], &files[0]["not_in_patch"]), (&json!(path), &json!(why)), "{make}");
+        let statement = project.read("reports/verdict.intoto.json");
+        assert!(!statement.contains("gitCommit"), "{make}: {statement}");
+        let delivered = project.run(&["deliver", "main", "--to", "patch"]).code(5);
+        assert!(delivered.all().contains(why), "{}", delivered.all());
+        // A second run finds it there, and changes nothing.
+        project.run(&["run", "main", "--report-dir", "reports"]).code(0);
+        assert_eq!(self::result(&project)["changes"]["files"], json!([]), "{make}");
+    }
+}
+
 /// A loop that checks, and then waits for what its environment says.
 const WAITING: &str = "\
 name: main
