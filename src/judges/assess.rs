@@ -246,15 +246,20 @@ impl Role {
             Self::Inside(row) => of_tests_inside(path, old, new, row),
             // Whatever is built is another one after each change of the work.
             Self::Library | Self::Target { .. } => None,
-            Self::Loop
-            | Self::Declared
-            | Self::Instruction
+            // Whatever a check compares with or reads, each byte of it may count.
+            Self::Declared => Some(JudgeChange::Edited.into()),
+            Self::Instruction
             | Self::Product
             | Self::Sourced
-            | Self::Shadow
             | Self::Program(_)
             | Self::Asked(_)
-            | Self::Words
+            | Self::Words => {
+                let is_same =
+                    says_the_same(path, old, new) || (CATALOG.holds_exceptions(path) && are_fewer(old, new));
+                (!is_same).then(|| JudgeChange::Edited.into())
+            }
+            Self::Loop
+            | Self::Shadow
             | Self::Named(
                 JudgeKind::Config | JudgeKind::Shadow | JudgeKind::Compiled | JudgeKind::Workflow,
             ) => {

@@ -302,6 +302,9 @@ impl Makefile {
         // What is asked in a condition decides which of the rules hold.
         waiting.extend(self.others.iter().flat_map(|line| names(line)));
         waiting.extend(self.others.iter().filter_map(|line| asked(line)).map(str::to_owned));
+        // What recipes start reads it from its environment: `export EXPECTED`, `"$$EXPECTED"`.
+        let exports = self.others.iter().filter(|line| is_export(line));
+        waiting.extend(exports.flat_map(|line| line.split_whitespace().skip(1)).map(str::to_owned));
         let mut are_all = self.exports_all();
         if are_all {
             waiting.extend(self.variables.keys().cloned());
@@ -536,6 +539,14 @@ mod tests {
             );
         }
         assert!(lines(&format!("export B = 2\n{rules}"), &["test"]).contains(&"export B = 2".to_owned()));
+    }
+
+    #[test]
+    fn a_text_that_is_exported_by_its_name_counts() {
+        let text =
+            "define EXPECTED\n# a\nendef\nexport EXPECTED\ntest:\n\techo \"$$EXPECTED\" | diff - out\n";
+        let found = lines(text, &["test"]);
+        assert!(found.contains(&"# a".to_owned()), "{found:?}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(super) struct SourceLine {
     pub(super) bare: String,
     /// The comments.
     pub(super) comment: String,
+    /// Whether it ends within a text, to which its blanks belong.
+    pub(super) ends_in_text: bool,
 }
 
 /// What is open at a place.
@@ -160,6 +162,7 @@ impl<'t> Cutter<'t> {
     }
 
     fn end_line(&mut self) {
+        self.line.ends_in_text = matches!(self.inside, Inside::Text { .. });
         self.lines.push(std::mem::take(&mut self.line));
     }
 }

@@ -8,11 +8,12 @@ use super::judge_catalog::{Before, CATALOG, Language};
 use super::judge_parts::is_grown;
 use super::source_lines::{SourceLine, source_lines};
 use super::test_cases::{CountedLine, are_whole_cases, indentation};
+use super::tree::extension;
 
 /// What happened to a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextChange {
-    /// Nothing that counts: blanks at the end of lines, empty lines, words in comments.
+    /// Nothing that counts: outside of texts, blanks at the end of lines, empty lines, words in comments.
     Nothing,
     /// New lines that are whole cases, and all that was there is there still.
     Grown,
@@ -28,6 +29,16 @@ static OBEYED: LazyLock<Regex> = LazyLock::new(|| {
         .expect("it is a constant")
 });
 
+/// What begins a text whose lines may look like comments: a here-document, or a variable of many lines of a Makefile.
+static LONG_TEXT: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"(?m)<<[-~]?["'\\]?[A-Za-z_]|<<-? +["'\\]?[A-Z_]+\b|^\s*(?:override\s+|export\s+)?define\s"#)
+        .expect("it is a constant")
+});
+
+/// What begins a text of many lines in YAML.
+static BLOCK: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?m)(?:^|[\s:-])[|>][-+0-9]*[ \t]*(?:#.*)?$").expect("it is a constant"));
+
 /// A line that begins what has a name.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(\s*(?:async\s+)?(?:export\s+)?(?:public\s+)?(?:def|class|function|sub)\s+\w+)")
@@ -37,8 +48,9 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
 /// Compares two texts of a file.
 pub(super) fn compare(path: &str, start: &str, end: &str) -> TextChange {
     let language = CATALOG.language(path);
-    let start = counted(start, language);
-    let end = counted(end, language);
+    let is_whole = language.is_none() || [start, end].into_iter().any(|text| has_long_text(path, text));
+    let lines = |text| if is_whole { all(text) } else { counted(text, language) };
+    let (start, end) = (lines(start), lines(end));
     if start == end {
         return TextChange::Nothing;
     }
@@ -66,17 +78,40 @@ pub(super) fn is_empty(path: &str, text: &str) -> bool {
     counted(text, CATALOG.language(path)).is_empty()
 }
 
+/// Tells whether a file has a text of many lines that is not told from code and comments.
+fn has_long_text(path: &str, text: &str) -> bool {
+    LONG_TEXT.is_match(text) || (matches!(extension(path), Some("yaml" | "yml")) && BLOCK.is_match(text))
+}
+
+/// Returns all lines, each with all that it has.
+fn all(text: &str) -> Vec<CountedLine> {
+    text.split('\n').map(CountedLine::of_text).collect()
+}
+
 /// Returns the lines that count.
 fn counted(text: &str, language: Option<&Language>) -> Vec<CountedLine> {
-    let lines: Vec<CountedLine> = match language {
-        Some(language) => source_lines(text, language).iter().map(line).collect(),
-        None => text.lines().map(|line| CountedLine::of_text(line.trim_end())).collect(),
+    let Some(language) = language else {
+        let lines = text.lines().map(|line| CountedLine::of_text(line.trim_end()));
+        return lines.filter(|line| !line.code.is_empty()).collect();
     };
-    lines.into_iter().filter(|line| !line.code.is_empty()).collect()
+    let mut lines: Vec<CountedLine> = Vec::new();
+    for source in source_lines(text, language) {
+        let line = line(&source);
+        match lines.last_mut() {
+            // An empty line within a text is part of what the text says.
+            Some(before) if source.ends_in_text && line.code.trim().is_empty() => {
+                before.code.push('\n');
+                before.code.push_str(&line.code);
+            }
+            Some(_) | None if line.code.is_empty() => {}
+            Some(_) | None => lines.push(line),
+        }
+    }
+    lines
 }
 
 fn line(line: &SourceLine) -> CountedLine {
-    let code = line.code.trim_end();
+    let code = if line.ends_in_text { line.code.as_str() } else { line.code.trim_end() };
     let is_obeyed = OBEYED.is_match(&line.comment);
     let code = if is_obeyed { format!("{code}#{}", line.comment.trim()) } else { code.to_owned() };
     CountedLine { code, bare: line.bare.trim_end().to_owned(), is_obeyed }
@@ -162,7 +197,14 @@ mod tests {
                 "//go:build never\npackage a\n",
                 Weakened("keeps what follows from being read"),
             ),
-            ("a.txt", "a\nb\n", "a\nb  \n\n", Nothing),
+            ("a.txt", "a\nb\n", "a\nb  \n\n", Edited),
+            ("a.py", "A = '''a\n\nb\n'''\n", "A = '''a\nb\n'''\n", Edited),
+            ("a.py", "A = '''a  \nb\n'''\n", "A = '''a\nb\n'''\n", Edited),
+            ("a.py", "A = '''a\nb'''\n", "A = '''a\nb'''  \n\n# c\n", Nothing),
+            ("a.sh", "diff o - <<'EOF'\n# a\nEOF\n", "diff o - <<'EOF'\n# b\nEOF\n", Edited),
+            ("a.sh", "# a\nf\n", "# b\nf\n", Nothing),
+            ("a.yaml", "a: |\n  # a\n", "a: |\n  # b\n", Edited),
+            ("a.yaml", "a: 1 # a\n", "a: 1 # b\n", Nothing),
             ("a.txt", "a\nb\n", "b\na\n", Edited),
         ] {
             assert_eq!(compare(path, start, end), expected, "{end}");

@@ -114,6 +114,23 @@ fn what_a_loop_says_of_its_judges_holds() {
 }
 
 #[test]
+fn what_a_check_runs_or_a_loop_names_is_compared_whole() {
+    let of = |path: &str, text: &str| tree(&[(path.to_owned(), text.to_owned())].into());
+    let mut declared = Declared::default();
+    declared.rules.files = vec![super::super::pattern::PathPattern::parse("golden/").unwrap()];
+    for (path, start, end) in [
+        ("check.sh", "diff out - <<E\n# a\nE\n", "diff out - <<E\n# b\nE\n"),
+        ("check.sh", "# FIXME\nsed 's/^# //' check.sh\n", "sed 's/^# //' check.sh\n"),
+        ("golden/a.yml", "a: |\n  # a\n", "a: |\n  # b\n"),
+        ("golden/a.py", "a # a\n", "a # b\n"),
+        ("golden/a.json", "[1]", "[ 1 ]"),
+    ] {
+        let found = looked("sh check.sh", &declared, &[path.to_owned()], &of(path, start), &of(path, end));
+        assert_eq!(shown(&found), format!("changed: {path} edited"));
+    }
+}
+
+#[test]
 fn suppressions_may_be_reported_alone_and_nothing_added() {
     let start = tree(&[("a.py".to_owned(), "x\n".to_owned())].into());
     let end = tree(&[("a.py".to_owned(), "x  # noqa\n".to_owned())].into());
