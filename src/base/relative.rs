@@ -85,6 +85,26 @@ pub fn folded(name: &str) -> String {
     up_to(&counted, &[':']).trim_end_matches(['.', ' ']).to_owned()
 }
 
+/// Tells whether every system can hold a path: on Windows some signs and endings are none of a name, and some names are those of
+/// devices, whatever stands behind a dot.
+pub fn is_held_everywhere(path: &str) -> bool {
+    path.split('/').all(|name| {
+        let is_odd = name.contains(['<', '>', ':', '"', '|', '?', '*']) || name.ends_with(['.', ' ']);
+        !is_odd && !is_device(up_to(name, &['.']).trim_end())
+    })
+}
+
+fn is_device(stem: &str) -> bool {
+    let stem = stem.to_lowercase();
+    let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
+    let is_number = |rest: &str| {
+        matches!(rest, "\u{b9}" | "\u{b2}" | "\u{b3}")
+            || (rest.len() == 1 && rest.as_bytes()[0].is_ascii_digit())
+    };
+    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
+        || port.is_some_and(is_number)
+}
+
 /// What HFS+ does not count in a name.
 fn is_ignored(c: char) -> bool {
     matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
@@ -169,6 +189,19 @@ mod tests {
             assert!(!is_like(name.as_bytes(), ".loops"), "{name}");
         }
         assert!(is_like(b".gitmodules", ".gitmodules") && is_like(b"GITMOD~1", ".gitmodules"));
+    }
+
+    #[test]
+    fn names_that_some_system_cannot_hold_are_known() {
+        for path in
+            ["CON", "src/aux.txt", "a:b", "x.", "tr ", "com1", "a/LPT9.log/b", "a?", "nul .txt", "\"a\""]
+        {
+            assert!(!is_held_everywhere(path), "{path}");
+        }
+        for path in ["console", "src/auxiliary.rs", "com", "com10", "a b", ".gitignore", "ü", "src/[id].ts"]
+        {
+            assert!(is_held_everywhere(path), "{path}");
+        }
     }
 
     proptest! {

@@ -139,6 +139,10 @@ impl<'b> Offered<'b> {
             return Err(DeliveryStop::Refused(found.clone()));
         }
         check_changes(&self.changes, options)?;
+        let names = self.workspace.names(&self.fix.tree)?;
+        let allowed: BTreeSet<String> = options.allow_paths.iter().cloned().collect();
+        policy::of_names(&self.changes, &names, &allowed)
+            .map_err(|refusal| DeliveryStop::Refused(vec![refusal]))?;
         Ok(standing)
     }
 

@@ -1,9 +1,9 @@
 //! What may be delivered: fixes of runs that verified something, without changes that no machine should make unseen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::protected_paths::{Deliverable, deliverable};
-use crate::base::relative::RelativePath;
+use crate::base::relative::{RelativePath, folded, is_held_everywhere};
 use crate::base::text::{one_line, plural};
 use crate::engine::changes::{ChangedFile, FileMode};
 use crate::engine::event::LoopComplete;
@@ -175,7 +175,10 @@ pub fn of_changes(changes: &[FileChange], allowed: &BTreeSet<String>) -> Vec<Ref
         [&change.old, &change.new].into_iter().flatten().any(|side| side.mode == FileMode::Repository)
     });
     refuse("names that are not plain paths on every system cannot be delivered", &|change| {
-        RelativePath::parse(&change.path).is_err()
+        // What stands there already is no matter of the fix, and a path may be allowed by its name.
+        let is_odd =
+            || is_new_name(change) && !is_held_everywhere(&change.path) && !allowed.contains(&change.path);
+        RelativePath::parse(&change.path).is_err() || is_odd()
     });
     // What only became executable has no new contents.
     let is_new = |change: &&FileChange| match (&change.old, &change.new) {
@@ -195,6 +198,32 @@ pub fn of_changes(changes: &[FileChange], allowed: &BTreeSet<String>) -> Vec<Ref
         )));
     }
     refused
+}
+
+/// Tells whether a fix adds a file.
+fn is_new_name(change: &FileChange) -> bool {
+    change.old.is_none() && change.new.is_some()
+}
+
+/// Refuses files that a fix adds beside others of the tree whose names differ from theirs in case alone: on Windows and macOS, one of
+/// the two is lost.
+///
+/// # Errors
+/// The files.
+pub fn of_names(changes: &[FileChange], tree: &[String], allowed: &BTreeSet<String>) -> Result<(), Refusal> {
+    let plain = |path: &str| path.split('/').map(folded).collect::<Vec<_>>().join("/");
+    let mut names: BTreeMap<String, u32> = BTreeMap::new();
+    for path in tree {
+        *names.entry(plain(path)).or_default() += 1;
+    }
+    let is_twin = |change: &&FileChange| names.get(&plain(&change.path)).is_some_and(|count| *count > 1);
+    let added = changes.iter().filter(|change| is_new_name(change) && !allowed.contains(&change.path));
+    let paths: Vec<String> = added.filter(is_twin).map(|change| change.path.clone()).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let why = "names that differ from another one in case alone cannot be delivered: on some systems both are one file";
+    Err(Refusal { why: why.to_owned(), paths })
 }
 
 #[cfg(test)]
@@ -359,6 +388,22 @@ mod tests {
         for odd in [gone, comes, becomes].into_iter().chain(odd) {
             assert_eq!(of_changes(std::slice::from_ref(&odd), &none).len(), 1, "{odd:?}");
         }
+    }
+
+    #[test]
+    fn names_that_some_system_cannot_hold_are_refused_where_a_fix_adds_them() {
+        for path in ["CON", "src/aux.txt", "a:b", "x.", "tr "] {
+            check(path, &[], true);
+            check(path, &[path], false);
+            let there = FileChange { old: Some(side(FileMode::File, 2)), ..change(path) };
+            assert!(of_changes(&[there], &BTreeSet::new()).is_empty(), "{path}");
+        }
+        let tree = ["src/AB", "src/ab", "c", "d"].map(str::to_owned);
+        let refused = |path: &str, allowed: &[&str]| {
+            let allowed = allowed.iter().map(|path| (*path).to_owned()).collect();
+            of_names(&[change(path)], &tree, &allowed).is_err()
+        };
+        assert!(refused("src/AB", &[]) && !refused("src/AB", &["src/AB"]) && !refused("c", &[]));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::delivery_stop::DeliveryStop;
 use crate::base::explanation::Explanation;
+use crate::base::gitpath;
 use crate::base::object::ObjectId;
 use crate::base::text::first_word;
 use crate::bundle::manifest::SavedTree;
@@ -28,6 +29,7 @@ use crate::git::error::{Absent, GitError, TreeError};
 use crate::git::raw_diff;
 use crate::git::raw_diff::Difference;
 use crate::git::runner::Git;
+use crate::git::tree_list;
 
 /// The author of commits that are not shown.
 const WHO: [(&str, &str); 6] = [
@@ -315,6 +317,13 @@ impl Workspace {
             changes.push(FileChange { path, old, new });
         }
         Ok(changes)
+    }
+
+    /// Returns the paths of all files of a tree.
+    pub(crate) fn names(&self, tree: &ObjectId) -> Result<Vec<String>, DeliveryStop> {
+        let printed = self.git.bytes(&tree_list::names(tree), &[]).map_err(broken)?;
+        let paths = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths.map(gitpath::to_text).collect())
     }
 
     /// Returns the sizes of all files of these differences, in their order.
