@@ -54,11 +54,14 @@ pub fn entries(loops: &Path) -> Result<Vec<QuarantineEntry>, QuarantineFileError
     Ok(text.map_or_else(|| Ok(Vec::new()), |text| quarantine::parse(&text))?)
 }
 
-/// Adds an entry to the file in `.loops`. What stands there stays as it is.
+/// Adds an entry to the file in `.loops`, unless it is there. What stands there stays as it is.
 ///
 /// # Errors
 /// The entry is invalid, or the file cannot be read or written.
 pub fn add(loops: &Path, entry: &QuarantineEntry) -> Result<(), QuarantineFileError> {
+    // Held until the file is in its place, because it is read, added to and replaced. The directory stays the same one.
+    let turn = read::directory(loops)?;
+    turn.lock()?;
     let known = text(loops)?.unwrap_or_else(|| HEAD.to_owned());
     let end = if known.is_empty() || known.ends_with('\n') { "" } else { "\n" };
     // A string of JSON is one of YAML as well, whatever stands in it.
@@ -72,7 +75,42 @@ pub fn add(loops: &Path, entry: &QuarantineEntry) -> Result<(), QuarantineFileEr
         value(&entry.reason)
     );
     // Before it is written, since one wrong entry would make the whole file excuse nothing.
-    quarantine::parse(&added)?;
+    let entries = quarantine::parse(&added)?;
+    if entries.split_last().is_some_and(|(last, others)| others.contains(last)) {
+        return Ok(());
+    }
     replace(&loops.join(FILE), added.into_bytes())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::name::StateName;
+
+    fn entry(owner: &str) -> QuarantineEntry {
+        QuarantineEntry {
+            subject: "api".to_owned(),
+            state: StateName::parse("test").unwrap(),
+            owner: owner.to_owned(),
+            until: "2999-12-31".to_owned(),
+            reason: "r".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_several_add_at_once_is_all_there_and_nothing_twice() {
+        let loops = tempfile::tempdir().unwrap();
+        let owners: Vec<String> = (0..8).map(|number| format!("a{number}")).collect();
+        std::thread::scope(|scope| {
+            for owner in &owners {
+                scope.spawn(|| add(loops.path(), &entry(owner)).unwrap());
+            }
+        });
+        add(loops.path(), &entry("a3")).unwrap();
+        let mut found: Vec<String> =
+            entries(loops.path()).unwrap().into_iter().map(|entry| entry.owner).collect();
+        found.sort();
+        assert_eq!(found, owners);
+    }
 }

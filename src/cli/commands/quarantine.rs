@@ -13,7 +13,7 @@ use crate::context::error::Error;
 use crate::process::clock::Clock;
 use crate::reuse::quarantine::{self, QuarantineEntry};
 use crate::reuse::quarantine_file;
-use crate::session::prepare::check_quarantine::unusable;
+use crate::session::prepare::check_quarantine::{has_check, unusable};
 
 /// The variable by which actions know their run.
 const OF_ACTIONS: &str = "LL_RUN_DIR";
@@ -65,6 +65,12 @@ pub(in crate::cli) fn quarantine(
             // Days that are written like this sort as texts.
             if quarantine::is_day(until) && until.as_str() < today.as_str() {
                 return Err(Error::refused(format!("the day {until} has passed")));
+            }
+            // It would excuse nothing, and nobody would hear of it before a run does.
+            let prepared = session.prepare(session.find(name.as_str(), false)?)?;
+            if !has_check(&prepared.machine, state) {
+                return Err(Error::refused(format!("`{name}` has no check `{state}`"))
+                    .with_hint(format!("`ll-loop show {name}` shows its states")));
             }
             let entry = QuarantineEntry {
                 subject: name.to_string(),

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::base::name::StateName;
 use crate::base::text::{listed_in_part, one_line};
 use crate::base::time::Timestamp;
 use crate::context::Session;
@@ -19,6 +20,14 @@ use crate::session::prepare::prepared::Prepared;
 
 /// The file as it is committed, from the directory with loops.
 const COMMITTED: &str = "HEAD:./.loops/quarantine.yaml";
+
+/// Tells whether a loop has a check of a name.
+pub(crate) fn has_check(machine: &Machine, state: &StateName) -> bool {
+    match machine.find(state) {
+        Some(Target::Step(step)) => machine.step(step).is_check,
+        Some(Target::End(_)) | None => false,
+    }
+}
 
 /// Returns the checks of a loop whose failures are excused now, and says which are, and which are not any more.
 ///
@@ -90,10 +99,7 @@ fn say(found: &LoopQuarantine, machine: &Machine, session: &Session<'_>) {
             "the quarantine of `{state}` ended on {until} ({owner}): it fails like any other"
         ));
     }
-    let is_check = |check: &&QuarantinedCheck| match machine.find(&check.state) {
-        Some(Target::Step(step)) => machine.step(step).is_check,
-        Some(Target::End(_)) | None => false,
-    };
+    let is_check = |check: &&QuarantinedCheck| has_check(machine, &check.state);
     let others: Vec<&str> =
         found.in_force.iter().filter(|check| !is_check(check)).map(|check| check.state.as_str()).collect();
     if !others.is_empty() {

@@ -166,6 +166,12 @@ fn people_write_the_file_and_runs_do_not() {
     assert_eq!(added.stderr, said);
     let listed = project.run(&["quarantine", "list"]).code(0);
     assert_eq!(listed.stdout, "main: test until 2999-12-31 (ann: a: 'b')\n");
+    // The same again adds nothing, and nothing is excused that is not there.
+    project.run(&add).code(0);
+    assert_eq!(project.read(".loops/quarantine.yaml").matches("loop:").count(), 1);
+    for (is, other) in [("main", "nope"), ("test", "nope"), ("test", "done")] {
+        project.run(&add.map(|word| if word == is { other } else { word })).code(2);
+    }
     let past = add.map(|word| if word == "2999-12-31" { "2020-01-01" } else { word });
     project.run(&past).code(2);
     // In CI only what is committed counts, so that no step of a job excuses what comes after it.
