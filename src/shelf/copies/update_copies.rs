@@ -138,6 +138,13 @@ struct UpdateCheck<'u> {
     now: Timestamp,
 }
 
+/// Refuses a copy with edits.
+fn edited_here(edited: &BTreeMap<String, Sum>) -> Error {
+    let files: Vec<String> = edited.keys().map(|path| format!("`{}`", one_line(path, 200))).collect();
+    Error::refused(format!("edited here: {}", files.join(", ")))
+        .with_hint("`--merge` merges the edits with what is new")
+}
+
 impl UpdateCheck<'_> {
     /// Looks what is new about one loop, and says so.
     fn one(&self, name: SharedName, before: LockedLoop, text: &mut String) -> Result<UpdateStep, Error> {
@@ -147,6 +154,11 @@ impl UpdateCheck<'_> {
         }
         let edited = self.edited(&name, &before)?;
         let is_fixed = is_sha(&before.reference);
+        // An edit that a merge has taken is part of the copy; with any other one, no run takes the copy, whether something is new or not.
+        let is_known = |(path, there): (&String, &Sum)| before.digest(path) == Some(*there);
+        if !self.options.merge && !edited.iter().all(is_known) {
+            return Err(edited_here(&edited));
+        }
         if is_fixed && (edited.is_empty() || !self.options.merge) {
             let _ = writeln!(text, "  stays at {}: it was added by its commit", short(&before.commit));
             return Ok(UpdateStep::Nothing);
@@ -166,9 +178,7 @@ impl UpdateCheck<'_> {
         let (meant, waiting) = self.meant(&before, newest, origin, text)?;
         let is_new = meant.commit != before.commit;
         if is_new && !edited.is_empty() && !self.options.merge {
-            let files: Vec<String> = edited.keys().map(|path| format!("`{}`", one_line(path, 200))).collect();
-            let message = format!("edited here: {}", files.join(", "));
-            return Err(Error::refused(message).with_hint("`--merge` merges the edits with what is new"));
+            return Err(edited_here(&edited));
         }
         let has_edits =
             self.options.merge && edited.iter().any(|(path, there)| before.digest(path) != Some(*there));

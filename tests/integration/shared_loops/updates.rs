@@ -100,6 +100,10 @@ fn edits_are_merged_or_nothing_is_taken() {
     let edited = TIDY.replace("on_yes: below, on_no: done", "on_yes: done, on_no: done");
     project.write(COPY, &edited);
     project.run(&["run", NAME]).code(2);
+    // No run takes it, so nothing is up to date.
+    for update in [&["update"][..], &["update", "--check"]] {
+        project.run(update).code(2).says("edited here: `loops/tidy.yaml`").says("--merge");
+    }
     // Edits can be kept without anything new.
     project.run(&["update", "--merge"]).code(0).says("with the edits that were made here: `loops/tidy.yaml`");
     project.run(&["run", NAME]).code(0);
