@@ -549,6 +549,42 @@ fn decode_entry<K: DecodeKey, T: Decode>(
     Some((key?, value?))
 }
 
+/// Finds keys without a value in a policy: somebody who wrote one meant something.
+pub fn unsaid(node: &Node, path: &DocPath, code: &'static str, out: &mut Diagnostics) {
+    let NodeValue::Map(entries) = &node.value else { return };
+    for entry in entries {
+        let path = path.key(entry.key.as_str());
+        if entry.value.is_null() {
+            let message = format!("`{path}` has no value");
+            let finding = Diagnostic::error(code, FindingPlace::Key(path), message);
+            out.push(finding.help("write a value, `[]` for none of a list, or remove the key"));
+        } else {
+            unsaid(&entry.value, &path, code, out);
+        }
+    }
+}
+
+/// Makes of a schema one that takes no `null`, for files that are read with [`unsaid`].
+pub fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(record) => {
+            if let Some(Value::Array(types)) = record.get_mut("type") {
+                types.retain(|one| one != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    record.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(any)) = record.get_mut("anyOf") {
+                any.retain(|one| *one != json!({"type": "null"}));
+            }
+            record.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Returns a schema that takes `null` as well.
 fn or_null(mut schema: Value) -> Value {
     let Some(object) = schema.as_object_mut() else { return schema };

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{Composition, Loop, Shorthand};
 use super::{paradigm, promise_schema};
-use crate::base::decode::{Definitions, Record};
+use crate::base::decode::{Definitions, Record, without_null};
 
 /// Where the schema is published.
 pub const SCHEMA_ID: &str = "https://little-loops.github.io/ll-loop/loop.schema.json";
@@ -53,6 +53,13 @@ pub fn published<T: Record>(id: &str, title: &str) -> Value {
         schema.insert("$defs".into(), definitions.into());
     }
     finish(&mut schema);
+    schema
+}
+
+/// Returns the schema of a policy, in which a key without a value is a mistake.
+pub fn published_policy<T: Record>(id: &str, title: &str) -> Value {
+    let mut schema = published::<T>(id, title);
+    without_null(&mut schema);
     schema
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::base::decode::{Decode as _, choice, record};
+use crate::base::decode::{Decode as _, choice, record, unsaid};
 use crate::base::diagnostic::{Diagnostics, Severity};
 use crate::base::path::DocPath;
-use crate::definition::json_schema::published;
+use crate::definition::json_schema::published_policy;
 use crate::definition::source_text::Sources;
 use crate::definition::{render, yaml};
 
@@ -125,7 +125,17 @@ impl VerdictPolicy {
         let id = sources.add(shown, text);
         let mut findings = Diagnostics::default();
         let tree = yaml::parse(text, id, &mut findings);
-        let policy = tree.as_ref().and_then(|tree| Self::decode(tree, &DocPath::root(), &mut findings));
+        // For a loop, the reader would say what one needs.
+        if findings.iter().any(|finding| finding.code == "empty-file") {
+            return Err(PolicyError(format!(
+                "{shown} is empty: write what has to be so, such as `judges: [unchanged]`"
+            )));
+        }
+        let policy = tree.as_ref().and_then(|tree| {
+            // Looked for by itself, because a key without a value is read as one that is not there.
+            unsaid(tree, &DocPath::root(), "policy", &mut findings);
+            Self::decode(tree, &DocPath::root(), &mut findings)
+        });
         // What is only a warning in a loop may be a rule that somebody meant to set.
         let is_clean = findings.count(Severity::Error) == 0 && findings.count(Severity::Warning) == 0;
         policy
@@ -136,7 +146,7 @@ impl VerdictPolicy {
 
 /// Returns the JSON Schema of these files.
 pub(crate) fn json_schema() -> Value {
-    published::<VerdictPolicy>(SCHEMA_ID, "Policy for verdicts")
+    published_policy::<VerdictPolicy>(SCHEMA_ID, "Policy for verdicts")
 }
 
 #[cfg(test)]
@@ -173,8 +183,19 @@ mod tests {
             "signer: {workflow: x, workflow: y}",
             "loops: {a: b}",
             "judges: unchanged: 1",
+            "loops:",
+            "judges:",
+            "sandbox: ~",
+            "no_key:",
+            "approvals:",
+            "max_age:",
+            "signer:",
+            "signer: {workflow: x, ref: }",
         ] {
             assert!(VerdictPolicy::read("p.yaml", wrong).is_err(), "{wrong:?}");
         }
+        let empty = VerdictPolicy::read("p.yaml", "# loops: [a]\n").unwrap_err();
+        assert!(!empty.to_string().contains("initial"), "{empty}");
+        assert!(!json_schema().to_string().contains("null"));
     }
 }

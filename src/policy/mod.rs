@@ -22,11 +22,11 @@ pub use policy_refusal::PolicyRefusal;
 pub use policy_rules::DeliveryMode;
 pub use sandbox_floor::SandboxFloor;
 
-use crate::definition::json_schema::published;
+use crate::definition::json_schema::published_policy;
 
 /// Returns the JSON Schema of policies, made from the records that they are read with.
 pub fn json_schema() -> serde_json::Value {
-    published::<policy_rules::PolicyRules>(SCHEMA_ID, "Policy from above for runs of ll-loop")
+    published_policy::<policy_rules::PolicyRules>(SCHEMA_ID, "Policy from above for runs of ll-loop")
 }
 
 /// Where the schema of policies is published.

@@ -1,8 +1,8 @@
 //! Reads a policy: its text becomes rules, each with the line on which it stands. What is not understood is never skipped, for
 //! it could be the rule that matters.
 
-use crate::base::decode::Decode as _;
-use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, Severity};
+use crate::base::decode::{Decode as _, unsaid};
+use crate::base::diagnostic::{Diagnostics, FindingPlace, Severity};
 use crate::base::node::{Node, NodeValue};
 use crate::base::path::DocPath;
 use crate::base::text::{one_line, plural};
@@ -59,7 +59,7 @@ impl PolicyDocument {
         let tree = yaml::parse(text, id, &mut findings);
         let rules = tree.as_ref().and_then(|tree| {
             // Looked for by itself, because a key without a value is read as one that is not there.
-            unsaid(tree, &DocPath::root(), &mut findings);
+            unsaid(tree, &DocPath::root(), "policy", &mut findings);
             PolicyRules::decode(tree, &DocPath::root(), &mut findings)
         });
         let Some((rules, tree)) = rules.zip(tree.clone()).filter(|_| findings.is_empty()) else {
@@ -96,21 +96,6 @@ impl PolicyDocument {
     pub fn written(&self) -> Vec<(String, String)> {
         let NodeValue::Map(entries) = &self.tree.value else { return Vec::new() };
         entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json().to_string())).collect()
-    }
-}
-
-/// Finds rules without a value: somebody who wrote one meant something.
-fn unsaid(node: &Node, path: &DocPath, out: &mut Diagnostics) {
-    let NodeValue::Map(entries) = &node.value else { return };
-    for entry in entries {
-        let path = path.key(entry.key.as_str());
-        if entry.value.is_null() {
-            let message = format!("`{path}` has no value");
-            let finding = Diagnostic::error("policy", FindingPlace::Key(path), message);
-            out.push(finding.help("write a value, `[]` for none of a list, or remove the key"));
-        } else {
-            unsaid(&entry.value, &path, out);
-        }
     }
 }
 
