@@ -225,11 +225,5 @@ fn check(options: &DeliverOptions) -> Result<(), Error> {
     if options.accept_no_checks && options.way != DeliveryMode::Commit {
         return refused("`--accept-no-checks` is for a commit alone", "add `--to commit`, or leave it out");
     }
-    if options.unverified && options.way != DeliveryMode::Pr {
-        return refused(
-            "`--unverified` is for a pull request alone, which can be a draft that says so",
-            "add `--to pr`, or leave it out",
-        );
-    }
     Ok(())
 }

@@ -98,6 +98,11 @@ impl<'b> Offered<'b> {
     /// Refuses what must not be delivered, whatever stands on the server.
     pub(super) fn check(&self, options: &DeliverOptions) -> Result<FixStanding, DeliveryStop> {
         let manifest = &self.bundle.manifest;
+        if options.unverified && options.way != DeliveryMode::Pr {
+            return Err(DeliveryStop::refused(
+                "`--unverified` is for a pull request alone (`--to pr`), which can be a draft that says so",
+            ));
+        }
         // Suggestions are for pull requests from other repositories too, and look at that themselves.
         if options.way != DeliveryMode::Suggest {
             self.check_repository()?;

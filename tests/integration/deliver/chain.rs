@@ -152,6 +152,8 @@ fn what_nothing_verified_is_a_draft_that_a_verified_fix_makes_ready() {
     let bundle = scene.night_with(&["--max-iterations", "1"], |project| project);
     scene.deliver(&bundle).is(5, "refused").keeps_the_patch();
     assert!(scene.pulls().is_empty());
+    // A patch knows no drafts.
+    scene.deliver_with(&bundle, &["--unverified", "--to", "patch"]).is(5, "refused");
     let made = scene.deliver_with(&bundle, &["--unverified"]).is(0, "created");
     scene.is_in_order(&made.ran.all());
     assert!(scene.pulls()[0].is_draft);
