@@ -10,7 +10,7 @@ use super::compared::is_compared;
 use super::judge_catalog::CATALOG;
 use super::known_values::{self, FROM_ROOT};
 use super::makefile::{self, Makefile};
-use super::search_path::{AddedPlace, AddedPlaces, SearchPlace};
+use super::search_path::{AddedPlace, AddedPlaces, SearchPlace, added_libraries};
 use super::tree::{Tree, extension};
 use super::{named_modules, read_words};
 use crate::base::gitpath;
@@ -276,6 +276,20 @@ const RUNNERS_OF_SCRIPTS: [&str; 9] = [
     "wireit",
 ];
 
+/// Programs that run tasks of a project.
+const RUNNERS_OF_TASKS: [&str; 9] =
+    ["make", "gmake", "npm", "pnpm", "yarn", "just", "task", "tox", "pre-commit"];
+
+/// Programs whose words are names of programs, and run none of them.
+const INSTALLERS: [&str; 18] = [
+    "apk", "apt", "apt-get", "brew", "conda", "dnf", "gem", "man", "nix-env", "pacman", "pip", "pipx",
+    "type", "whereis", "which", "yum", "zypper", "git",
+];
+
+/// How the file of a program of JavaScript ends that is named without its end.
+const ENDS_OF_PROGRAMS: [&str; 8] =
+    ["", ".js", ".cjs", ".mjs", ".ts", "/index.js", "/index.cjs", "/index.ts"];
+
 /// Options that name a file to be obeyed.
 const OPTIONS: [&str; 36] = [
     "-c",
@@ -335,6 +349,7 @@ pub(super) fn instructions(commands: &[CheckCommand<'_>], tree: &dyn Tree) -> In
             left: MOST_COMMANDS,
             patterns: MOST_PATTERNS,
             functions: BTreeSet::new(),
+            libraries: command.libraries.to_vec(),
         };
         follow.shell(command.shell);
         follow.text(command.text, command.directory, 0);
@@ -362,6 +377,8 @@ struct Follow<'f> {
     patterns: usize,
     /// Functions of the texts that are followed.
     functions: BTreeSet<String>,
+    /// The directories of the tree in which interpreters look for modules.
+    libraries: Vec<String>,
 }
 
 impl Follow<'_> {
@@ -417,6 +434,10 @@ impl Follow<'_> {
         let text = &read_words::with_readers(&known_values::with_known_values(text, directory));
         let added = AddedPlaces::of_text(text);
         self.add_places(&added, directory);
+        let libraries = added_libraries(text).into_iter().filter_map(|path| entered(directory, &path));
+        let libraries: Vec<String> = libraries.filter(|place| !self.libraries.contains(place)).collect();
+        self.libraries.extend(libraries);
+        self.libraries.truncate(MOST);
         self.functions.extend(read_words::functions(text));
         for path in self.listed(&read_words::arrays(text), directory) {
             let path = format!("{FROM_ROOT}{path}");
@@ -763,14 +784,65 @@ impl Follow<'_> {
             "pre-commit" | "prek" => self.hooks(directory, depth),
             "cargo" => self.cargo(arguments, directory, depth),
             "go" => self.go(arguments, directory),
+            "ctest" => self.ctest(arguments, directory),
             _ => false,
         };
         if !is_followed {
+            self.behind_unknown(program, arguments, directory, depth);
             // Where a script lies is known to it alone.
             let known = arguments.iter().map(|word| if word.starts_with(FROM_ROOT) { "\0" } else { *word });
             let leaf = std::iter::once(name).chain(known);
             self.found.leaves.push((self.command.state.to_owned(), leaf.map(str::to_owned).collect()));
         }
+    }
+
+    /// Follows what a program that is not known may run of its words: an interpreter with a file of the tree behind it, or what runs
+    /// tasks, and within a text the former. No list of programs that run others can be whole.
+    fn behind_unknown(&mut self, program: &str, arguments: &[&str], directory: &str, depth: usize) {
+        let name = plain_name(program);
+        // One of the tree may compare what it runs with what it ought to be, which is the work then.
+        let is_of_tree =
+            (program.contains('/') && !program.starts_with('/')) || self.functions.contains(program);
+        let is_known = is_of_tree
+            || BUILTINS.contains(&program)
+            || INSTALLERS.contains(&name)
+            || CATALOG.lookers.iter().any(|looker| looker == name);
+        if is_known || depth > DEEPEST {
+            return;
+        }
+        for (at, word) in arguments.iter().enumerate().take(MOST) {
+            let behind = &arguments[at + 1..];
+            if RUNNERS_OF_TASKS.contains(&system_name(word)) || self.runs_file(word, behind, directory) {
+                return self.words(&arguments[at..], directory, depth + 1);
+            }
+            if !word.contains(char::is_whitespace) {
+                continue;
+            }
+            let is_of_word = |sign: char| sign.is_alphanumeric() || "/._-+@~%:=,".contains(sign);
+            let tokens = word.split(|sign| !is_of_word(sign)).filter(|token| !token.is_empty());
+            let tokens: Vec<&str> = tokens.take(MOST).collect();
+            for (at, token) in tokens.iter().enumerate() {
+                if self.runs_file(token, &tokens[at + 1..], directory) {
+                    self.words(&tokens[at..], directory, depth + 1);
+                }
+            }
+        }
+    }
+
+    /// Tells whether a word is an interpreter that the words behind it tell to run something of the tree, or a text.
+    fn runs_file(&self, word: &str, behind: &[&str], directory: &str) -> bool {
+        let name = plain_name(system_name(word));
+        if word.contains('/') != word.starts_with('/') || !INTERPRETERS.contains(&name) {
+            return false;
+        }
+        let file = behind.iter().find(|word| !word.starts_with('-'));
+        let is_shell = SHELLS.contains(&name);
+        let is_text = |word: &&str| {
+            let is_option = word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+            if is_shell { is_option } else { *word == "-m" }
+        };
+        behind.first().is_some_and(is_text)
+            || file.is_some_and(|file| self.found_by(name, file, directory).is_some())
     }
 
     /// Adds what something is compared with, where its name says so, and what git is told of files.
@@ -882,10 +954,7 @@ impl Follow<'_> {
         let as_path = module.replace('.', "/");
         let stem = if module.contains('/') { module } else { as_path.as_str() };
         let is_name = module.chars().all(|sign| sign.is_alphanumeric() || matches!(sign, '_' | '.'));
-        let libraries = self.command.libraries.iter().map(|folder| match folder.as_str() {
-            "" => format!("{FROM_ROOT}./"),
-            folder => format!("{FROM_ROOT}{folder}/"),
-        });
+        let libraries = self.libraries.iter().map(|folder| in_library(folder));
         let places: Vec<String> =
             PLACES_OF_MODULES.iter().map(|place| (*place).to_owned()).chain(libraries).collect();
         for place in places {
@@ -972,6 +1041,15 @@ impl Follow<'_> {
             path = target;
         }
         let Some(text) = self.content(&path) else { return };
+        // What the first line names of the tree reads the script.
+        if let Some(line) = first_line(&text).strip_prefix("#!").filter(|_| depth <= DEEPEST) {
+            let words: Vec<&str> = line.split_whitespace().take(MOST).collect();
+            let is_of_tree =
+                |word: &&str| resolved(directory, word).is_some_and(|path| self.tree.file(&path).is_some());
+            if words.iter().any(is_of_tree) {
+                self.words(&words, directory, depth + 1);
+            }
+        }
         // Without a first line that says otherwise, the shell reads a program itself.
         let is_named = !text.starts_with("#!") || is_shell_script(&text);
         if is_shell && is_named {
@@ -996,6 +1074,43 @@ impl Follow<'_> {
         self.tree.file(&path).is_some()
     }
 
+    /// Returns the places in which an interpreter looks for what it is told to run, in order.
+    fn places_of_program(&self, name: &str, file: &str, directory: &str) -> Vec<String> {
+        let ends: &[&str] = match name {
+            "python" | "pypy" => &["", "/__main__.py"],
+            "node" | "nodejs" | "bun" | "deno" | "tsx" | "ts-node" => &ENDS_OF_PROGRAMS,
+            _ => &[""],
+        };
+        let main = resolved(directory, file)
+            .and_then(|folder| self.manifest(&folder, "package.json"))
+            .filter(|_| ends.len() > 2)
+            .and_then(|(_, package)| Some(format!("/{}", package["main"].as_str()?)));
+        let ends = ends.iter().copied().map(str::to_owned).chain(main);
+        ends.filter_map(|end| resolved(directory, &format!("{}{end}", file.trim_end_matches('/')))).collect()
+    }
+
+    /// Returns where an interpreter finds what it is told to run, if that lies in the tree.
+    fn found_by(&self, name: &str, file: &str, directory: &str) -> Option<String> {
+        let mut places = self.places_of_program(name, file, directory).into_iter();
+        places.find(|path| self.tree.file(path).is_some())
+    }
+
+    /// Adds what an interpreter is told to run and follows it; tells whether it is there.
+    fn program_of(&mut self, name: &str, file: &str, directory: &str, depth: usize) -> bool {
+        let Some(found) = self.found_by(name, file, directory) else {
+            return self.script(file, SHELLS.contains(&name), directory, depth);
+        };
+        for path in self.places_of_program(name, file, directory) {
+            if path == found {
+                break;
+            }
+            // A new file there is found first.
+            self.add(path, InstructionPart::Shadow);
+        }
+        self.program(&found, &InstructionPart::Whole, SHELLS.contains(&name), directory, depth);
+        true
+    }
+
     fn interpreted(&mut self, name: &str, arguments: &[&str], directory: &str, depth: usize) -> bool {
         let is_shell = SHELLS.contains(&name);
         let mut words = arguments.iter().copied();
@@ -1018,7 +1133,7 @@ impl Follow<'_> {
                 "-O" | "-W" | "-X" | "-r" | "--require" | "--import" | "-I" => drop(words.next()),
                 "run" if matches!(name, "deno" | "bun") => {}
                 _ if word.starts_with('-') => {}
-                _ => return self.script(word, is_shell, directory, depth),
+                _ => return self.program_of(name, word, directory, depth),
             }
         }
         false
@@ -1028,9 +1143,12 @@ impl Follow<'_> {
     fn module(&mut self, module: &str, arguments: &[&str], directory: &str, depth: usize) -> bool {
         let path = module.replace('.', "/");
         // `-m` runs the `__main__` of a package, or a module; the `__init__` of a package runs before both.
-        let places = [format!("{path}/__main__.py"), format!("{path}.py"), format!("{path}/__init__.py")];
+        let ends = ["/__main__.py", ".py", "/__init__.py"];
+        let folders =
+            std::iter::once(String::new()).chain(self.libraries.iter().map(|folder| in_library(folder)));
+        let places = folders.flat_map(|folder| ends.map(|end| format!("{folder}{path}{end}")));
         let mut is_there = false;
-        for place in places {
+        for place in places.collect::<Vec<_>>() {
             if let Some(place) = resolved(directory, &place) {
                 is_there |= self.tree.file(&place).is_some();
                 self.add(place, InstructionPart::Shadow);
@@ -1115,7 +1233,7 @@ impl Follow<'_> {
                     self.add(path, InstructionPart::Target);
                 }
             }
-            for line in parsed.recipes(&targets) {
+            for line in parsed.recipes(&targets).into_iter().chain(parsed.defined_recipes()) {
                 let line = known_values::of_make(&parsed.filled_in(&line), &directory);
                 // Signs in front of a recipe's line are for make: not to print it, and not to mind
                 // its failure.
@@ -1530,13 +1648,59 @@ impl Follow<'_> {
     fn go(&mut self, arguments: &[&str], directory: &str) -> bool {
         // Any other command of `go` runs what is installed or builds the work.
         let ["run", rest @ ..] = arguments else { return false };
-        let package = rest.iter().find(|word| word.starts_with('.'));
-        if let Some(path) = package.and_then(|package| resolved(directory, package)) {
+        let module = self.module_of_go(directory);
+        let package = rest.iter().find_map(|word| {
+            let within = || {
+                let (folder, module) = module.as_ref()?;
+                let path = word.split('@').next()?.strip_prefix(module.as_str())?.strip_prefix('/')?;
+                resolved(folder, path)
+            };
+            if word.starts_with('.') { resolved(directory, word) } else { within() }
+        });
+        let is_there = package.is_some();
+        if let Some(path) = package {
             let part =
                 if extension(&path) == Some("go") { InstructionPart::Whole } else { InstructionPart::Folder };
             self.add(path, part);
         }
-        package.is_some()
+        is_there
+    }
+
+    /// Adds the lists of tests that ctest reads in the folder that it is told, or else where it is called; git may ignore them. Tells
+    /// that what it runs is not known.
+    fn ctest(&mut self, arguments: &[&str], directory: &str) -> bool {
+        let told = arguments.iter().position(|word| *word == "--test-dir");
+        let told = told.and_then(|at| arguments.get(at + 1).copied());
+        let told = told.or_else(|| arguments.iter().find_map(|word| word.strip_prefix("--test-dir=")));
+        let folder = told.map_or_else(|| Some(directory.to_owned()), |to| entered(directory, to));
+        let mut waiting: Vec<String> = folder.into_iter().collect();
+        let mut known = BTreeSet::new();
+        while let Some(folder) = waiting.pop().filter(|_| known.len() < MOST) {
+            let path = joined(&folder, "CTestTestfile.cmake");
+            let Some(text) = self.content(&path).filter(|_| known.insert(path.clone())) else { continue };
+            // One that the check makes anew is that of its sources.
+            self.add(path, InstructionPart::Product);
+            let below =
+                text.lines().filter_map(|line| line.trim().strip_prefix("subdirs(")?.split(')').next());
+            waiting.extend(below.filter_map(|name| entered(&folder, name.trim_matches('"'))));
+        }
+        false
+    }
+
+    /// Returns the directory and the name of the module of Go that a directory belongs to.
+    fn module_of_go(&self, directory: &str) -> Option<(String, String)> {
+        let mut at = Some(directory);
+        while let Some(folder) = at {
+            if let Some(text) = self.content(&joined(folder, "go.mod")) {
+                let name = text.lines().find_map(|line| line.trim().strip_prefix("module "));
+                return Some((folder.to_owned(), name?.trim().trim_matches('"').to_owned()));
+            }
+            at = match folder {
+                "" => None,
+                _ => Some(folder.rsplit_once('/').map_or("", |(above, _)| above)),
+            };
+        }
+        None
     }
 }
 
@@ -1872,6 +2036,14 @@ pub(super) fn plain_name(program: &str) -> &str {
     if matches!(plain, "python" | "pypy" | "ruby" | "php" | "perl" | "lua") { plain } else { name }
 }
 
+/// Returns how the path of a module in a directory of libraries begins, wherever it is asked for.
+fn in_library(folder: &str) -> String {
+    match folder {
+        "" => format!("{FROM_ROOT}./"),
+        folder => format!("{FROM_ROOT}{folder}/"),
+    }
+}
+
 fn joined(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
@@ -1946,6 +2118,93 @@ mod tests {
             InstructionPart::Program(Some(elsewhere)) => format!("{}={elsewhere}", instruction.path),
         });
         shown.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same, without the shell itself.
+    fn beside_shell(text: &str, files: &[(&str, &str)]) -> String {
+        let found = found(text, &[], files);
+        found.split(' ').filter(|path| *path != "tools/sh").collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_stands_in_front_of_an_interpreter_need_not_be_known() {
+        let files = &[
+            ("ci/one.sh", "true"),
+            ("greet.sh", ""),
+            ("tool/__main__.py", ""),
+            ("Makefile", "check:\n\tx\n"),
+        ];
+        for (text, expected) in [
+            ("flock l sh ci/one.sh", "ci/one.sh"),
+            ("flock l -c 'cd . && sh ci/one.sh'", "ci/one.sh"),
+            ("taskset 1 /bin/bash -e ci/one.sh", "ci/one.sh"),
+            ("script -qec 'sh ci/one.sh' /dev/null", "ci/one.sh"),
+            ("docker run --rm image sh -c 'sh ci/one.sh'", "ci/one.sh"),
+            ("awk 'BEGIN { exit system(\"sh ci/one.sh\") }'", "ci/one.sh"),
+            ("retry 3 python3 tool", "tool? tool/__main__.py"),
+            ("flock l make check", "GNUmakefile? Makefile[check] makefile?"),
+            ("apt-get install -y make; echo sh ci/one.sh; which sh ci/one.sh; shellcheck sh ci/one.sh", ""),
+            (
+                "flock l sh; flock l bash other.sh; x folder/sh ci/one.sh; ./x sh greet.sh; f() { y; }; f sh greet.sh",
+                "x",
+            ),
+        ] {
+            assert_eq!(beside_shell(text, files), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_lists_of_ctest_are_found_in_their_folders() {
+        let files = &[
+            ("build/CTestTestfile.cmake", "subdirs(\"tests\")\nadd_test(a \"a\")\n"),
+            ("build/tests/CTestTestfile.cmake", "subdirs(\"../tests\")\n"),
+            ("CTestTestfile.cmake", ""),
+        ];
+        let both = "build/CTestTestfile.cmake* build/tests/CTestTestfile.cmake*";
+        for (text, expected) in [
+            ("ctest --test-dir build", both),
+            ("cd build && ctest", both),
+            ("ctest --test-dir=build/tests -V", "build/tests/CTestTestfile.cmake*"),
+            ("ctest --test-dir /tmp/x; cmake --build build", ""),
+        ] {
+            assert_eq!(beside_shell(text, files), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_as_its_interpreter_finds_it() {
+        let files = &[
+            ("tool/__main__.py", ""),
+            ("ci/look.py", ""),
+            ("ci/look.js", ""),
+            ("web/index.js", ""),
+            ("app/package.json", "{\"main\": \"lib/main.js\"}"),
+            ("app/lib/main.js", ""),
+            ("lines", "#!/usr/bin/env -S sh ci/real.sh\n"),
+            ("ci/real.sh", "true"),
+            ("read", "#!ci/reader -x\n"),
+            ("ci/reader", "#!ci/reader\n"),
+            ("go.mod", "module example.org/calc\n"),
+            ("tools/lint/main.go", ""),
+        ];
+        for (text, expected) in [
+            ("python3 tool", "tool? tool/__main__.py"),
+            ("python3 -m look", "look.py? look/__init__.py? look/__main__.py?"),
+            (
+                "PYTHONPATH=ci python3 -m look",
+                "ci/look.py? ci/look/__init__.py? ci/look/__main__.py? look.py? look/__init__.py? look/__main__.py?",
+            ),
+            ("node ci/look", "ci/look? ci/look.js"),
+            ("node web/", "web? web.cjs? web.js? web.mjs? web.ts? web/index.js"),
+            ("node ./ci/look.js", "ci/look.js"),
+            ("./lines", "ci/real.sh lines"),
+            ("./read", "ci/reader read"),
+            ("go run example.org/calc/tools/lint -v", "tools/lint/"),
+            ("go run example.org/other/lint@v1", ""),
+        ] {
+            assert_eq!(beside_shell(text, files), expected, "{text}");
+        }
+        assert!(found("node app", &[], files).contains("app/lib/main.js"));
     }
 
     #[test]

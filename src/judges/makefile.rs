@@ -20,6 +20,8 @@ pub(super) struct Makefile {
     variables: BTreeMap<String, Vec<String>>,
     /// What they are in the end, as far as they are plain.
     values: BTreeMap<String, String>,
+    /// Lines of recipes within the variables of many lines, of which `$(eval …)` makes rules.
+    defined_recipes: Vec<String>,
     /// Lines that have a say in all rules: what is included, conditions, exports.
     others: Vec<String>,
 }
@@ -154,6 +156,9 @@ impl Makefile {
         if depth == 0 {
             return None;
         }
+        if line.starts_with('\t') {
+            self.defined_recipes.push(line.trim().to_owned());
+        }
         self.variables.entry(name.clone()).or_default().push(line.trim().to_owned());
         Some((name, depth))
     }
@@ -190,6 +195,12 @@ impl Makefile {
             }
             LineKind::Other => self.others.push(plain.to_owned()),
         }
+    }
+
+    /// Returns the lines of recipes of which `$(eval …)` makes rules: which, is known to make alone.
+    pub(super) fn defined_recipes(&self) -> Vec<String> {
+        let makes_rules = self.others.iter().any(|line| calls(line, "eval "));
+        self.defined_recipes.iter().filter(|_| makes_rules).take(MOST_WORDS).cloned().collect()
     }
 
     /// Returns the rules that some targets need, themselves included; those of the first target where none is named.

@@ -45,6 +45,12 @@ const MOST: usize = 20;
 static SET: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(?m)(?:^|[\s;&|({'"`])PATH\+?="#).expect("it is a constant"));
 
+/// Where variables are set that say where interpreters look for modules.
+static SET_LIBRARIES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"(?m)(?:^|[\s;&|({'"`])(?:PYTHONPATH|NODE_PATH|RUBYLIB|PERL5LIB)\+?="#)
+        .expect("it is a constant")
+});
+
 /// Functions that add a directory, of direnv and fish.
 static ADDS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\b(?:PATH_add|path_add[ \t]+PATH|fish_add_path(?:[ \t]+-\S+)*)[ \t]+([^\s;&|)]+)")
@@ -158,6 +164,22 @@ impl AddedPlaces {
     }
 }
 
+/// Returns the directories of modules that a text of shell adds, as far as they are known.
+pub(super) fn added_libraries(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    // Most texts say nothing of them.
+    if text.contains("PATH") || text.contains("LIB=") || text.contains("5LIB") {
+        for set in SET_LIBRARIES.find_iter(text).take(MOST) {
+            let places = parts(first_value(&text[set.end()..])).into_iter().filter_map(|part| place(&part));
+            found.extend(places.filter_map(|place| match place {
+                AddedPlace::Known(path) => Some(path),
+                AddedPlace::Unknown(_) => None,
+            }));
+        }
+    }
+    found
+}
+
 /// Returns the value that a text begins with.
 fn first_value(text: &str) -> &str {
     let text = head(text, LONGEST);
@@ -263,6 +285,17 @@ mod tests {
         }
         let many = "PATH=a:b:c:$PATH x\n".repeat(10_000);
         assert!(AddedPlaces::of_text(&many).front.len() <= MOST);
+    }
+
+    #[test]
+    fn where_modules_are_looked_for_is_read() {
+        for (text, expected) in [
+            ("PYTHONPATH=ci python3 -m look", "ci"),
+            ("export NODE_PATH=\"a:b:$NODE_PATH\"; RUBYLIB=/usr/lib x", "a b"),
+            ("PATH=bin:$PATH MYPYTHONPATH=x y", ""),
+        ] {
+            assert_eq!(added_libraries(text).join(" "), expected, "{text}");
+        }
     }
 
     #[test]
