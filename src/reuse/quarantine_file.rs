@@ -100,16 +100,16 @@ mod tests {
 
     #[test]
     fn what_several_add_at_once_is_all_there_and_nothing_twice() {
-        let loops = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let loops = directory.path();
         let owners: Vec<String> = (0..8).map(|number| format!("a{number}")).collect();
         std::thread::scope(|scope| {
             for owner in &owners {
-                scope.spawn(|| add(loops.path(), &entry(owner)).unwrap());
+                scope.spawn(move || add(loops, &entry(owner)).unwrap());
             }
         });
-        add(loops.path(), &entry("a3")).unwrap();
-        let mut found: Vec<String> =
-            entries(loops.path()).unwrap().into_iter().map(|entry| entry.owner).collect();
+        add(loops, &entry("a3")).unwrap();
+        let mut found: Vec<String> = entries(loops).unwrap().into_iter().map(|entry| entry.owner).collect();
         found.sort();
         assert_eq!(found, owners);
     }
