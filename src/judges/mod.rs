@@ -12,6 +12,7 @@
 mod added_tests;
 mod assess;
 pub mod bytecode;
+mod command_words;
 pub mod compare;
 mod compared;
 pub mod declared;
@@ -30,6 +31,7 @@ mod restored_parts;
 mod search_path;
 mod source_lines;
 mod suppressions;
+mod task_runners;
 mod test_cases;
 mod test_changes;
 pub mod tree;

@@ -961,6 +961,7 @@ fn one_place_puts_calls_of_git_together() {
         [
             "cli/flags.rs",
             "git/call.rs",
+            "judges/command_words.rs",
             "judges/instructions.rs",
             "judges/read_words.rs",
             "machine/known_checks.rs",
