@@ -263,7 +263,7 @@ fn a_run_that_cannot_go_on_ends_the_status_of_its_hand_off() {
     command.env("GITHUB_REPOSITORY", "o/r").env("GITHUB_EVENT_NAME", "push").env("GITHUB_SHA", head());
     command.env("GITHUB_ACTIONS", "true").env("GITHUB_RUN_ID", "8").env("GITHUB_TOKEN", "ghs_geheim");
     let ran = Ran::of(&command.env("LL_RETRY_WAIT", "1ms").output().unwrap()).code(2);
-    assert!(ran.all().contains("title=main: invalid"), "{}", ran.all());
+    assert!(ran.all().contains("title=main%3A invalid"), "{}", ran.all());
     let told: Vec<_> =
         github.changes().into_iter().filter(|(request, _)| request.contains("/statuses/")).collect();
     let [(request, body)] = &told[..] else { panic!("{told:?}") };
@@ -477,7 +477,7 @@ fn what_a_sparse_checkout_leaves_out_is_not_deleted_by_a_run() {
     for staged in ["", "git add tracked; "] {
         let both = Checkouts::of(&HANDED_ON.replace("echo new", &format!("{staged}echo new")));
         for checkout in ["one", "two"] {
-            let patterns = ["/.loops/", "/.gitignore", "/tracked"];
+            let patterns = ["/.loops/", "/.gitignore", "/tracked", "/new"];
             git(&both.0.at(checkout), &[&["sparse-checkout", "set", "--no-cone"][..], &patterns].concat());
             assert!(!both.0.exists(&format!("{checkout}/gone")));
         }
