@@ -167,6 +167,8 @@ fn a_fix_that_was_committed_since_is_delivered_from_where_the_run_began() {
     let ran = home.project.run(&["deliver", "spelling", "--to", "patch", "--report-dir", "kept"]);
     let _ran = ran.code(0).says("delivered: created");
     assert!(home.project.read("kept/changes.patch").contains("+You receive an answer."));
+    // It would be a file that the run did not leave.
+    fs::remove_dir_all(home.project.at("kept")).unwrap();
     home.deliver(0, "created");
     let at = home.at().to_string_lossy().into_owned();
     let shown = git(&home.server, &["-C", &at, "log", "-1", "--format=%P", BRANCH]);
