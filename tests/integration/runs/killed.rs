@@ -226,9 +226,11 @@ fn the_step_after_a_hand_off_that_was_killed_tells_the_job_of_it() {
         }
         let early = outputs(&std::fs::read_to_string(project.at("out")).unwrap_or_default());
         let journal = project.run_files(".events.jsonl");
-        let has_ended = journal
-            .first()
-            .is_some_and(|path| std::fs::read_to_string(path).unwrap().contains("\"loop_complete\""));
+        // A line that a kill has torn is none.
+        let has_ended = journal.first().is_some_and(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            text.ends_with('\n') && text.contains("\"loop_complete\"")
+        });
         if !has_ended || !early.contains_key("run-id") || early.contains_key("outcome") {
             continue;
         }
