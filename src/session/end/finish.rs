@@ -35,6 +35,7 @@ use crate::report::Sinks;
 use crate::session::prepare::claim::surroundings;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::{Prepared, refused};
+use crate::session::prepare::reuse_decision::unreachable;
 use crate::session::read::refolded::fold;
 
 /// What is still to do after the end of a run, as the file beside the journal holds it.
@@ -170,6 +171,11 @@ pub(crate) fn claimed(run: &KnownRun, began: &LoopStart, session: &Session<'_>) 
         Taken::Held(claim) => {
             // What the killed process has started must not go on writing while the reports are made.
             left_behind::end(&running, run.files.instance(), session);
+            let planted =
+                left_behind::remove_planted(&session.reuse_store(), Some(run.files.instance()), session);
+            if let Err(why) = planted {
+                session.talk.warning(&unreachable(&why));
+            }
             Ok(claim)
         }
         Taken::Queued(_) | Taken::Refused(_) | Taken::Circle(_) | Taken::Runs(_) => {

@@ -82,11 +82,15 @@ fn records(running: &Path) -> Vec<(String, PathBuf, Vec<u8>)> {
     files_of_runs(running, RECORD).into_iter().map(record).collect()
 }
 
-/// Removes the results from a store of reuse that came while runs worked which were killed.
+/// Removes the results from a store of reuse that came while runs worked which were killed. `own` is one that the caller finishes.
 ///
 /// # Errors
 /// It is not known who lives, or a result cannot be removed.
-pub(crate) fn remove_planted(store: &ReuseStore, session: &Session<'_>) -> Result<(), StoreError> {
+pub(crate) fn remove_planted(
+    store: &ReuseStore,
+    own: Option<&str>,
+    session: &Session<'_>,
+) -> Result<(), StoreError> {
     let running = RunFiles::running(store.loops());
     let notes = files_of_runs(&running, REUSABLE);
     if notes.is_empty() {
@@ -94,7 +98,7 @@ pub(crate) fn remove_planted(store: &ReuseStore, session: &Session<'_>) -> Resul
     }
     let live = claim::live(&running)?;
     for (run, note) in notes {
-        if live.iter().any(|live| live.instance == run) {
+        if own != Some(run.as_str()) && live.iter().any(|live| live.instance == run) {
             continue;
         }
         let Some(records) = RecordsBefore::left(store.clone(), &note) else { continue };

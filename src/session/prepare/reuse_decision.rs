@@ -262,7 +262,7 @@ impl RunStores {
         session: &Session<'_>,
     ) -> Result<FoundRecord, String> {
         let tracked = self.tracked.as_ref().map_err(unreachable)?;
-        left_behind::remove_planted(&self.store, session).map_err(|why| unreachable(&why))?;
+        left_behind::remove_planted(&self.store, None, session).map_err(|why| unreachable(&why))?;
         let found = self.store.find(wanted, parts, tracked).map_err(|why| unreachable(&why))?;
         let Some(refs) = self.refs.as_ref().filter(|_| matches!(found, FoundRecord::Miss { .. })) else {
             return Ok(found);

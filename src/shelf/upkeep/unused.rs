@@ -118,7 +118,7 @@ reasons! {
     /// A known tool in an unknown way.
     NotACheckOfTool = "it is not known to check anything in the way it is called";
     /// Tasks whose names say nothing.
-    NamesSayNothing = "by the names of its tasks it is not known to check something";
+    NamesSayNothing = "by the names of its tasks it is not known to check anything";
     /// Tests that a stranger cannot run.
     HasSecrets = "its job gives it secrets";
     /// A step that follows others.

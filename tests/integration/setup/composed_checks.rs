@@ -294,7 +294,7 @@ fn what_is_synced_leaves_the_lock_file_alone() {
 
 #[test]
 fn the_name_of_a_step_says_that_its_one_command_checks() {
-    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pip install reno\n      - name: Check the notes\n        run: reno lint .\n      - name: Validate the schema\n        run: python docs/schema.py docs\n      - name: UI Tests\n        run: make ui-default\n      - name: Check the links\n        run: nowhere links\n      - name: Check the program\n        run: ./program --version\n      - name: Publish and verify\n        run: python docs/publish.py\n      - name: Check twice\n        run: |\n          python docs/one.py\n          python docs/two.py\n";
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pip install reno\n      - name: Check the notes\n        run: reno lint .\n      - name: Validate the schema\n        run: python docs/schema.py docs\n      - name: UI Tests\n        run: make ui-default\n      - name: Check the links\n        run: nowhere links\n      - name: Check the program\n        run: ./program links\n      - name: Publish and verify\n        run: python docs/publish.py\n      - name: Check twice\n        run: |\n          python docs/one.py\n          python docs/two.py\n";
     let files = [
         ("docs/schema.py", "x\n"),
         ("docs/publish.py", "x\n"),
@@ -310,7 +310,7 @@ fn the_name_of_a_step_says_that_its_one_command_checks() {
             "action: python docs/schema.py docs\n",
             "action: make ui-default\n",
             "it is not known what it checks:\n#   nowhere links # ",
-            "#   ./program --version # ",
+            "#   ./program links # ",
         ],
         &["action: nowhere", "action: ./program", "action: python docs/publish", "action: python docs/one"],
     );
