@@ -260,7 +260,9 @@ pub(super) fn with_questions(lines: Vec<(usize, String)>) -> Vec<(usize, String)
         // What is said where nothing has changed decides nothing.
         let only_says = |next: &(usize, String)| {
             let line = next.1.trim();
-            line == "else" || line.starts_with("echo ") && !line.contains(['>', '|', ';', '&', '`'])
+            // What stands in quotes joins nothing.
+            let bare: String = line.split('\'').step_by(2).collect();
+            line == "else" || line.starts_with("echo ") && !bare.contains(['>', '|', ';', '&', '`'])
         };
         let is_one =
             lines.peek().is_some() && asked.iter().any(|next| fails(&next)) && other.iter().all(only_says);
