@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 use ll_loop::internals::base::redact::Redactor;
 use ll_loop::internals::base::time::Timestamp;
 use ll_loop::internals::definition::load;
-use ll_loop::internals::engine::event::{Llm, LoopStart, SCHEMA, Source};
+use ll_loop::internals::engine::event::LoopStart;
 use ll_loop::internals::engine::request::{Input, Next};
 use ll_loop::internals::engine::{Engine, Start};
 use ll_loop::internals::evaluate::observation::Observation;
 use ll_loop::internals::journal::files::RunFiles;
 use ll_loop::internals::journal::snapshot::{self, Snapshot, Surroundings};
 use ll_loop::internals::journal::writer::{EventTime, Journal};
+use ll_loop::internals::machine::Machine;
 use ll_loop::internals::machine::compile::compile;
-use ll_loop::internals::machine::{Machine, OnChange};
 
 const STEPS: usize = 101_000;
 
@@ -100,32 +100,8 @@ fn steps(root: &Path, machine: &Machine, count: usize) -> Vec<Duration> {
 
 fn start(machine: &Machine) -> Start {
     let event = LoopStart {
-        r#loop: machine.name.clone(),
-        run_id: "long-1".to_owned(),
-        definition_sha256: String::new(),
         max_iterations: machine.limits.iterations.limit,
-        inputs: Vec::new(),
-        llm: Llm::Off,
-        board: None,
-        strict: false,
-        until_clean: false,
-        warnings: Vec::new(),
-        nights: Vec::new(),
-        source: Source::default(),
-        parent: None,
-        assignment: None,
-        merges: None,
-        place: None,
-        trace: None,
-        commit: None,
-        context: serde_json::Map::new(),
-        overrides: Box::default(),
-        tree: None,
-        on_change: OnChange::Report,
-        no_closing_pass: false,
-        policy: Vec::new(),
-        checks: Box::default(),
-        schema: SCHEMA,
+        ..LoopStart::new(machine.name.clone(), "long-1")
     };
     Start::of(event, Timestamp::from_millis(0), "long-1")
 }

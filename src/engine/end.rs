@@ -187,21 +187,16 @@ impl Engine<'_> {
 
     fn loop_end(&self, ending: Ending) -> LoopComplete {
         LoopComplete {
-            outcome: ending.outcome,
-            terminated_by: ending.by,
-            final_state: ending.state,
             iterations: self.run.iteration(),
             steps: self.run.step(),
             cycles: self.run.cycle(),
             duration_ms: millis(self.now),
             verified: self.run.is_verified(),
-            unproven: false,
             exit_code: ending.outcome.exit_code(ending.signal),
             signal: ending.signal,
             reason: ending.reason,
-            // Only the look at the tree on which the run ends can tell these.
-            changes: None,
-            verification: None,
+            // What changed, and what verified it, only the look at the tree on which the run ends can tell.
+            ..LoopComplete::new(ending.outcome, ending.by, ending.state)
         }
     }
 }

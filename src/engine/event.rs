@@ -453,6 +453,38 @@ pub struct LoopStart {
 }
 
 impl LoopStart {
+    /// Returns the start of a run that was given nothing, and of whose loop and tree nothing is known.
+    pub fn new(r#loop: LoopName, run_id: &str) -> Self {
+        Self {
+            r#loop,
+            run_id: run_id.to_owned(),
+            definition_sha256: String::new(),
+            max_iterations: 1,
+            inputs: Vec::new(),
+            llm: Llm::Off,
+            strict: false,
+            until_clean: false,
+            board: None,
+            warnings: Vec::new(),
+            nights: Vec::new(),
+            source: Source::default(),
+            parent: None,
+            assignment: None,
+            merges: None,
+            place: None,
+            trace: None,
+            commit: None,
+            tree: None,
+            on_change: OnChange::Report,
+            no_closing_pass: false,
+            checks: Box::default(),
+            context: Map::new(),
+            overrides: Box::default(),
+            policy: Vec::new(),
+            schema: SCHEMA,
+        }
+    }
+
     /// Returns in which trace the run stands.
     pub fn trace_origin(&self) -> TraceOrigin {
         self.trace.as_deref().cloned().unwrap_or_else(|| TraceOrigin::of_run(&self.run_id))
@@ -1230,6 +1262,10 @@ pub struct LoopComplete {
     pub signal: Option<Signal>,
     /// One sentence for people.
     pub reason: String,
+    /// Where in its closing pass the process was killed: ``the closing pass, in `test` ``. No run writes this, for only who
+    /// reads a journal that stops there can tell.
+    #[serde(skip)]
+    pub killed_in_pass: Option<String>,
     /// What it did to the working tree; none in a sub-loop and in journals of an earlier version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changes: Option<Changes>,
@@ -1238,13 +1274,26 @@ pub struct LoopComplete {
     pub verification: Option<Box<Verification>>,
 }
 
-/// What the reason of a run begins with whose process was killed in its closing pass.
-pub const KILLED_IN: &str = "the process was killed in ";
-
 impl LoopComplete {
-    /// Returns where in its closing pass the process was killed, if it was: ``the closing pass, in `test` ``.
-    pub fn killed_in_pass(&self) -> Option<&str> {
-        self.reason.strip_prefix(KILLED_IN).filter(|_| self.terminated_by == TerminatedBy::Killed)
+    /// Returns the end of a run that did nothing and verified nothing.
+    pub fn new(outcome: Outcome, terminated_by: TerminatedBy, final_state: StateName) -> Self {
+        Self {
+            outcome,
+            terminated_by,
+            final_state,
+            iterations: 0,
+            steps: 0,
+            cycles: 0,
+            duration_ms: 0,
+            verified: false,
+            unproven: false,
+            exit_code: outcome.exit_code(None),
+            signal: None,
+            reason: String::new(),
+            killed_in_pass: None,
+            changes: None,
+            verification: None,
+        }
     }
 
     /// Adds what the run did to the working tree, which may turn a success into a failure.

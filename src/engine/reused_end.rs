@@ -41,20 +41,12 @@ impl Engine<'_> {
             spoils_success: false,
         };
         LoopComplete {
-            outcome: Outcome::Success,
-            terminated_by: TerminatedBy::Terminal,
-            final_state: reused.final_state.clone(),
-            iterations: 0,
-            steps: 0,
-            cycles: 0,
             duration_ms: millis(self.now),
             verified: true,
-            unproven: false,
-            exit_code: Outcome::Success.exit_code(None),
-            signal: None,
             reason: reused.words(),
             changes: start.map(|start| Changes::Known(Box::new(unchanged(start, reused.has_uncommitted)))),
             verification: Some(Box::new(verification)),
+            ..LoopComplete::new(Outcome::Success, TerminatedBy::Terminal, reused.final_state.clone())
         }
     }
 }

@@ -11,7 +11,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::event::{Llm, Source};
+use super::event::Llm;
 use super::outcome::{Asker, Outcome, Signal, TerminatedBy};
 use super::request::{AskRequest, RestoredTree, SurveyRequest};
 use super::*;
@@ -53,32 +53,9 @@ fn machine(text: &str) -> Machine {
 fn start(strict: bool) -> Start {
     Start {
         event: LoopStart {
-            r#loop: crate::base::name::LoopName::parse("demo").unwrap(),
-            run_id: "demo-1".to_owned(),
-            definition_sha256: String::new(),
             max_iterations: 50,
-            inputs: Vec::new(),
-            llm: Llm::Off,
             strict,
-            board: None,
-            until_clean: false,
-            warnings: Vec::new(),
-            nights: Vec::new(),
-            source: Source::default(),
-            parent: None,
-            assignment: None,
-            merges: None,
-            place: None,
-            trace: None,
-            commit: None,
-            tree: None,
-            on_change: crate::machine::OnChange::Report,
-            no_closing_pass: false,
-            policy: Vec::new(),
-            checks: Box::default(),
-            context: Map::new(),
-            overrides: Box::default(),
-            schema: event::SCHEMA,
+            ..LoopStart::new(crate::base::name::LoopName::parse("demo").unwrap(), "demo-1")
         },
         shares_tree: false,
         reused: None,
@@ -251,20 +228,12 @@ fn sub_loop_end(
     };
     let name = crate::base::name::StateName::parse("end").unwrap();
     let complete = event::LoopComplete {
-        outcome,
-        terminated_by: outcome::TerminatedBy::Terminal,
-        final_state: name.clone(),
         iterations: 1,
         steps: 2,
         cycles: 1,
         duration_ms: 1000,
         verified: true,
-        unproven: false,
-        exit_code: outcome.exit_code(None),
-        signal: None,
-        reason: String::new(),
-        changes: None,
-        verification: None,
+        ..event::LoopComplete::new(outcome, outcome::TerminatedBy::Terminal, name.clone())
     };
     let mut captured = request.around.as_ref().map(|around| around.captured.clone()).unwrap_or_default();
     captured.insert("kid".to_owned(), StateResult { state: name, seen: seen.clone(), verdict: None });

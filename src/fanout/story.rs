@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use indexmap::IndexMap;
-use serde_json::{Map, json};
+use serde_json::json;
 
 use crate::base::name::{LoopName, StateName};
 use crate::base::text::one_line;
 use crate::engine::changes::{Changes, KnownStart, StartTree};
-use crate::engine::event::{ActionComplete, ActionKind, Event, Llm, LoopComplete, LoopStart, SCHEMA, Source};
+use crate::engine::event::{ActionComplete, ActionKind, Event, LoopComplete, LoopStart};
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
 use crate::engine::verification::Verification;
 use crate::evaluate::model::Usage;
@@ -90,20 +89,17 @@ pub(super) fn events(
     events.push((
         at,
         Event::LoopComplete(LoopComplete {
-            outcome,
-            terminated_by,
-            final_state,
             iterations: 1,
             steps,
             cycles: 1,
             duration_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             verified: ending.exit_code == 0,
-            unproven: false,
             exit_code: ending.exit_code,
             signal: signal(ending.exit_code),
             reason: ending.reason,
             changes: Some(ending.changes),
             verification: Some(Box::new(ending.verification)),
+            ..LoopComplete::new(outcome, terminated_by, final_state)
         }),
     ));
     events
@@ -112,34 +108,15 @@ pub(super) fn events(
 fn beginning(plan: &Plan, instance: &str, start: Option<KnownStart>) -> LoopStart {
     let unknown = || StartTree::Unknown { unknown: "the runs of a plan have a tree each".to_owned() };
     LoopStart {
-        r#loop: name(plan),
-        run_id: instance.to_owned(),
         // Several loops have no one digest; the id of the plan covers those of all.
         definition_sha256: plan.plan_id.to_string(),
-        max_iterations: 1,
-        inputs: Vec::new(),
-        llm: Llm::Off,
         strict: true,
-        until_clean: false,
-        board: None,
-        warnings: Vec::new(),
-        nights: Vec::new(),
-        source: Source { file: String::new(), others: Vec::new(), lines: IndexMap::new() },
-        parent: None,
-        assignment: None,
         merges: Some(plan.plan_id),
-        place: None,
-        trace: None,
         commit: Some(plan.commit.to_string()),
         tree: Some(start.map_or_else(unknown, |start| StartTree::Known(Box::new(start)))),
         // The run of each item has judged its changes by its own rule.
         on_change: OnChange::Report,
-        no_closing_pass: false,
-        policy: Vec::new(),
-        checks: Box::default(),
-        context: Map::new(),
-        overrides: Box::default(),
-        schema: SCHEMA,
+        ..LoopStart::new(name(plan), instance)
     }
 }
 

@@ -29,7 +29,7 @@ pub fn headline(end: &LoopComplete) -> String {
         Outcome::LeaseLost => format!("lost its lease in {place}"),
         Outcome::Cancelled => format!("cancelled in {place}"),
         Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => {
-            let pass = end.killed_in_pass().map(|pass| one_line(pass, 200));
+            let pass = end.killed_in_pass.as_deref().map(|pass| one_line(pass, 200));
             format!("killed in {}", pass.unwrap_or(place))
         }
         Outcome::Interrupted => {

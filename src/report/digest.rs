@@ -33,8 +33,7 @@ use crate::base::text;
 use crate::base::time::{Timestamp, millis};
 use crate::engine::check_history::CheckHistory;
 use crate::engine::event::{
-    ClosingPassCheck, Event, HandoffReason, KILLED_IN, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped,
-    TreeState,
+    ClosingPassCheck, Event, HandoffReason, LoopComplete, LoopStart, RouteReason, SCHEMA, Stamped, TreeState,
 };
 use crate::engine::outcome::{Outcome, TerminatedBy};
 use crate::engine::question::{Awaiting, GivenAnswer};
@@ -270,25 +269,19 @@ impl Digest {
         let ends = if self.broken_off.is_some() { "can be read until" } else { "ends at" };
         let message = format!("the process was killed, and the journal {ends} {at}: {unknown}, is not known");
         self.warn(None, &message);
+        // Nobody looked at the tree that was left, so nothing is verified.
         let end = LoopComplete {
-            outcome: Outcome::Interrupted,
-            terminated_by: TerminatedBy::Killed,
-            final_state,
             iterations: self.iterations(),
             steps: u32::try_from(self.step_count()).unwrap_or(u32::MAX),
             cycles: self.cycles(),
             duration_ms: millis(self.duration()),
-            // Nobody looked at the tree that was left.
-            verified: false,
-            unproven: false,
             exit_code: KILLED,
-            signal: None,
-            reason: match pass {
-                Some(pass) => format!("{KILLED_IN}{pass}"),
+            reason: match &pass {
+                Some(pass) => format!("the process was killed in {pass}"),
                 None => "the process was killed".to_owned(),
             },
-            changes: None,
-            verification: None,
+            killed_in_pass: pass,
+            ..LoopComplete::new(Outcome::Interrupted, TerminatedBy::Killed, final_state)
         };
         // The number 0, which no event of a journal has: this end is in the reports alone.
         self.event(&Stamped { at: self.took, ..Stamped::new(at, 0, Event::LoopComplete(end)) });

@@ -10,8 +10,8 @@ use crate::base::name::{LoopName, StateName};
 use crate::base::time::Timestamp;
 use crate::board::{self, Board, BoardChange, Limits, OperationKind};
 use crate::engine::event::{
-    ActionComplete, ActionKind, BoardEvent, Event, Llm, LoopComplete, LoopStart, RouteReason, SCHEMA, Source,
-    Stamped, TreeState,
+    ActionComplete, ActionKind, BoardEvent, Event, LoopComplete, LoopStart, RouteReason, Source, Stamped,
+    TreeState,
 };
 use crate::engine::night::Night;
 use crate::engine::outcome::{Outcome, Signal, TerminatedBy};
@@ -74,36 +74,15 @@ impl Journal {
             tree: "as it was",
         };
         journal.push(Event::LoopStart(LoopStart {
-            r#loop: LoopName::parse(name).unwrap(),
-            run_id: format!("{name}-20251120T234847-1f2e"),
             definition_sha256: "0".repeat(64),
             max_iterations,
-            inputs: vec![],
-            llm: Llm::Off,
-            board: None,
             strict: true,
-            until_clean: false,
-            warnings: Vec::new(),
-            nights: Vec::new(),
             source: Source {
                 file: format!(".loops/{name}.yaml"),
                 others: Vec::new(),
                 lines: IndexMap::from([(state("check"), 6), (state("fix"), 12)]),
             },
-            parent: None,
-            assignment: None,
-            merges: None,
-            place: None,
-            trace: None,
-            commit: None,
-            tree: None,
-            on_change: crate::machine::OnChange::Report,
-            no_closing_pass: false,
-            policy: Vec::new(),
-            checks: Box::default(),
-            context: Map::new(),
-            overrides: Box::default(),
-            schema: SCHEMA,
+            ..LoopStart::new(LoopName::parse(name).unwrap(), &format!("{name}-20251120T234847-1f2e"))
         }));
         journal
     }
@@ -270,20 +249,14 @@ impl Journal {
     ) -> &mut Self {
         let signal = (terminated_by == TerminatedBy::Interrupted).then_some(Signal::Term);
         let complete = LoopComplete {
-            outcome,
-            terminated_by,
-            final_state: state(name),
             iterations: self.iteration,
             steps: self.step,
             cycles: 1,
             duration_ms: u64::try_from(self.now - self.began).unwrap(),
             verified,
-            unproven: false,
             exit_code: outcome.exit_code(signal),
             signal,
-            reason: String::new(),
-            changes: None,
-            verification: None,
+            ..LoopComplete::new(outcome, terminated_by, state(name))
         };
         self.push(Event::LoopComplete(complete))
     }

@@ -341,27 +341,20 @@ impl World {
         let _as_far_as_it_goes = reader::read(&journal, |event| digest.event(&event));
         let machine = engine.machine();
         let state = place.as_ref().and_then(|place| StateName::parse(&place.state).ok());
+        let final_state = state.unwrap_or_else(|| machine.name_of(machine.initial).clone());
+        // What passed since is not known, so nothing is verified.
         let complete = LoopComplete {
-            outcome: Outcome::Error,
-            terminated_by: TerminatedBy::JournalLost,
-            final_state: state.unwrap_or_else(|| machine.name_of(machine.initial).clone()),
             // The next run goes on from what is written, so the end must not claim more.
             iterations: place.as_ref().map_or(0, |place| place.iteration),
             steps: place.as_ref().map_or(0, |place| place.step),
             cycles: digest.cycles(),
             duration_ms: millis(self.elapsed()),
-            // What passed since is not known.
-            verified: false,
-            unproven: false,
-            exit_code: Outcome::Error.exit_code(None),
-            signal: None,
             reason: if error.is_tampered() {
                 error.source.to_string()
             } else {
                 format!("the journal cannot be written: {}", error.source)
             },
-            changes: None,
-            verification: None,
+            ..LoopComplete::new(Outcome::Error, TerminatedBy::JournalLost, final_state)
         };
         engine.end_unsaved(complete.clone());
         let (now, at) = (self.clock.now(), self.elapsed());

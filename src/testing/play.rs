@@ -595,20 +595,13 @@ fn sub_loop_end(end: &MockedEnd, is_late: bool, took: Duration) -> SubLoopEnd {
     });
     SubLoopEnd {
         complete: LoopComplete {
-            outcome,
-            terminated_by: terminated_by(outcome),
-            final_state: final_state.clone(),
             iterations: 1,
             steps: 1,
             cycles: 1,
             duration_ms: millis(took),
             verified: end.verified && outcome == Outcome::Success,
-            unproven: false,
-            exit_code: outcome.exit_code(None),
-            signal: None,
             reason: format!("the mock says `{}`", outcome.word()),
-            changes: None,
-            verification: None,
+            ..LoopComplete::new(outcome, terminated_by(outcome), final_state.clone())
         },
         captured: captured.collect(),
         sub_loops: IndexMap::new(),

@@ -17,7 +17,7 @@ use crate::base::path::DocPath;
 use crate::base::time::Timestamp;
 use crate::board::BoardChange;
 use crate::engine::Start;
-use crate::engine::event::{Llm, LoopStart, Overrides, SCHEMA, Source};
+use crate::engine::event::{Llm, LoopStart, Source};
 use crate::engine::run::placed::Placement;
 use crate::engine::state_result::StateResult;
 use crate::evaluate::number_bounds::ExitStatus;
@@ -306,10 +306,9 @@ fn start(
     let context = context?;
     let said = |given: &CaseStart| given.on_change;
     let on_change = given.and_then(said).or(machine.on_change).unwrap_or(OnChange::Report);
+    // The same at each play, because commands and prompts that hold it are compared with texts.
+    let run_id = format!("{}-test", machine.name.file_stem());
     let event = LoopStart {
-        r#loop: machine.name.clone(),
-        // The same at each play, because commands and prompts that hold it are compared with texts.
-        run_id: format!("{}-test", machine.name.file_stem()),
         definition_sha256: digest.to_owned(),
         max_iterations: machine.limits.iterations.limit,
         inputs: given
@@ -319,26 +318,14 @@ fn start(
             .collect(),
         llm: if given.is_none_or(|given| given.llm) { Llm::On } else { Llm::Off },
         until_clean: machine.maintain.is_some(),
-        warnings: Vec::new(),
-        nights: Vec::new(),
         board: machine.has_board().then(|| Box::new(machine.board)),
         strict: given.is_some_and(|given| given.strict),
         source: source.clone(),
-        parent: None,
-        assignment: None,
-        merges: None,
-        place: None,
-        trace: None,
-        commit: None,
-        tree: None,
         on_change,
         // Checks are made once more as in a run without flags: whether a success is verified depends on it.
         no_closing_pass: false,
-        policy: Vec::new(),
-        checks: Box::default(),
         context,
-        overrides: Box::new(Overrides::default()),
-        schema: SCHEMA,
+        ..LoopStart::new(machine.name.clone(), &run_id)
     };
     let deadline: Option<Duration> = given.and_then(|given| given.deadline).map(|deadline| deadline.0);
     let start = Start::of(event, at?, "test");

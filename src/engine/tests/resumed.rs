@@ -75,21 +75,13 @@ pub(super) fn folded(machine: &Machine, events: &[(Event, Duration)]) -> Past {
 
 /// Returns the end of a run whose next events could not be written.
 pub(super) fn unsaved(machine: &Machine, run: &Run) -> event::LoopComplete {
+    let at = run.current().unwrap_or_else(|| machine.name_of(machine.initial)).clone();
     event::LoopComplete {
-        outcome: Outcome::Error,
-        terminated_by: TerminatedBy::JournalLost,
-        final_state: run.current().unwrap_or_else(|| machine.name_of(machine.initial)).clone(),
         iterations: run.iteration(),
         steps: run.step(),
         cycles: run.cycle(),
-        duration_ms: 0,
-        verified: false,
-        unproven: false,
-        exit_code: 4,
-        signal: None,
         reason: "the journal cannot be written".to_owned(),
-        changes: None,
-        verification: None,
+        ..event::LoopComplete::new(Outcome::Error, TerminatedBy::JournalLost, at)
     }
 }
 

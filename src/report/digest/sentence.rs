@@ -124,7 +124,7 @@ impl Digest {
             },
             Outcome::Interrupted if end.terminated_by == TerminatedBy::Killed => match self.step_count() {
                 0 => sentence.words("killed before the first step"),
-                _ if let Some(pass) = end.killed_in_pass() => {
+                _ if let Some(pass) = &end.killed_in_pass => {
                     sentence.words(&text::one_line(&format!("killed in {pass}"), 300))
                 }
                 _ => sentence.words("killed in state ").name(&end.final_state),

@@ -200,7 +200,7 @@ fn terminal(end: &LoopComplete, saved: Option<HandoffReason>, source: &Source) -
     let says = match by {
         TerminatedBy::Terminal if end.unproven => says.quoted(reason, 300),
         TerminatedBy::Terminal => says.words("it reached ").name(state),
-        TerminatedBy::Killed if let Some(pass) = end.killed_in_pass() => {
+        TerminatedBy::Killed if let Some(pass) = &end.killed_in_pass => {
             says.words("its process was killed in ").words(pass)
         }
         TerminatedBy::Killed => says.words("its process was killed in ").name(state),
