@@ -174,6 +174,48 @@ pub(super) const INSTALLERS: [&str; 18] = [
     "type", "whereis", "which", "yum", "zypper", "git",
 ];
 
+/// Programs that look at the files that they are given, or move them, and run none of them.
+pub(super) const HANDLERS: [&str; 38] = [
+    "addlicense",
+    "bashate",
+    "cat",
+    "checkbashisms",
+    "chgrp",
+    "chmod",
+    "chown",
+    "cmp",
+    "comm",
+    "cp",
+    "cut",
+    "diff",
+    "egrep",
+    "fgrep",
+    "file",
+    "find",
+    "grep",
+    "head",
+    "install",
+    "ln",
+    "md5sum",
+    "mv",
+    "od",
+    "rg",
+    "rm",
+    "rsync",
+    "sed",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "sort",
+    "stat",
+    "tail",
+    "tar",
+    "tee",
+    "test",
+    "touch",
+    "wc",
+];
+
 /// How the file of a program of JavaScript ends that is named without its end.
 pub(super) const ENDS_OF_PROGRAMS: [&str; 8] =
     ["", ".js", ".cjs", ".mjs", ".ts", "/index.js", "/index.cjs", "/index.ts"];

@@ -14,7 +14,7 @@ use super::judge_parts::PartSelection;
 use super::pattern::PathSet;
 use super::suppressions::{MarkCounts, SuppressionMark, marks};
 use super::tree::{At, FileAt, Tree, extension};
-use super::{added_tests, entry_points, judge_parts, restored_parts};
+use super::{added_tests, entry_points, judge_parts, restored_parts, unnamed_modules};
 use crate::base::text::after_last;
 
 /// Two trees, and what has to be known of a loop to tell its judges.
@@ -82,6 +82,9 @@ pub fn look(comparison: &TreeComparison<'_>) -> JudgesFound {
         // looking.
         counts.count(path, of_file(path, &start, &roles), of_file(path, &end, &roles));
         looked.take(path, &roles, &start, &end, comparison.end);
+        if let Some(why) = known.unnamed_tests(path, &start, &end) {
+            looked.out_of_reach(path, &known.testers, &why);
+        }
     }
     let mut found = looked.finish(counts, comparison.declared);
     if comparison.declared.rules.prove_added == Some(true) {
@@ -187,6 +190,20 @@ impl<'a> KnownJudges<'a> {
         self.by_name(path, &mut roles);
         self.libraries(path, &mut roles);
         roles
+    }
+
+    /// Says which tests are not run any more because a source does not name their module, if there are such.
+    fn unnamed_tests(&self, path: &str, start: &At, end: &At) -> Option<String> {
+        let text = |at: &At| match at {
+            At::File(file) => Some(String::from_utf8_lossy(&file.bytes).into_owned()),
+            At::Nothing | At::Unreadable => None,
+        };
+        if self.comparison.declared.are_none || self.testers.is_empty() {
+            return None;
+        }
+        let (old, new) = (text(start)?, text(end)?);
+        let (module, file) = unnamed_modules::unnamed(path, &old, &new, self.comparison.end)?;
+        Some(format!("it does not have `mod {module}` as it did, so that the tests of `{file}` are not run"))
     }
 
     fn libraries(&self, path: &str, roles: &mut Vec<JudgeRole>) {
@@ -436,6 +453,22 @@ impl JudgeSearch {
         let more = judge.checks.iter().filter(|state| !file.checks.contains(state)).cloned();
         let more: Vec<String> = more.collect();
         file.checks.extend(more);
+    }
+
+    /// Takes a source that keeps tests from being run. What it says instead is the work, so nothing is put back.
+    fn out_of_reach(&mut self, path: &str, checks: &[String], why: &str) {
+        self.sources.insert(path.to_owned());
+        match self.of(path) {
+            Some(file) if file.kind.state() >= JudgesState::Changed => {
+                file.why.push_str("; ");
+                file.why.push_str(why);
+            }
+            Some(file) => (file.kind, file.why) = (JudgeChange::Weakens, why.to_owned()),
+            None => {
+                let (path, kind, why) = (path.to_owned(), JudgeChange::Weakens, why.to_owned());
+                self.found.files.push(JudgeFile { path, kind, why, checks: checks.to_vec() });
+            }
+        }
     }
 
     /// Notes how a judge that changed is put back: its parts in it where it is more than a judge, or all of it.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use globset::GlobBuilder;
 
 use super::command_words::{
-    BUILTINS, ENDS_OF_MODULES, ENDS_OF_PROGRAMS, INSTALLERS, INTERPRETERS, LOADERS, OPTIONS,
+    BUILTINS, ENDS_OF_MODULES, ENDS_OF_PROGRAMS, HANDLERS, INSTALLERS, INTERPRETERS, LOADERS, OPTIONS,
     OPTIONS_OF_MODULES, OPTIONS_OF_WORDS, PLACES_OF_MODULES, READERS_OF_VARIABLES, RUNNERS_OF_SCRIPTS,
     RUNNERS_OF_TASKS, SHELLS, USUAL, behind_wrappers, entered, in_library, is_code, is_expectation,
     is_named_as_a_check, is_shell_alone, is_shell_script, joined, loop_body, measured, only_reads,
@@ -16,8 +16,9 @@ use super::compared::is_compared;
 use super::judge_catalog::CATALOG;
 use super::known_values::FROM_ROOT;
 use super::search_path::{AddedPlace, AddedPlaces, SearchPlace, added_libraries};
-use super::tree::{Tree, extension};
+use super::tree::{FileAt, Tree, extension};
 use super::{known_values, named_modules, read_words};
+use crate::base::file_mode::FileMode;
 use crate::base::text::first_line;
 use crate::shell::command::{SimpleCommand, commands};
 use crate::shell::token::ShellOperator;
@@ -382,12 +383,16 @@ impl Follow<'_> {
 
     /// Follows a file that an interpreter reads from its input.
     fn inputs(&mut self, command: &SimpleCommand, words: &[&str], directory: &str, depth: usize) {
-        let is_interpreter = words.first().is_some_and(|word| INTERPRETERS.contains(&plain_name(word)));
-        let inputs =
-            command.inputs.iter().filter(|_| is_interpreter).filter_map(|word| word.value.as_deref());
-        for input in inputs.map(str::to_owned).collect::<Vec<_>>() {
-            let is_shell = SHELLS.contains(&plain_name(words[0]));
-            self.script(&input, is_shell, directory, depth);
+        let (behind, _) = behind_wrappers(words);
+        // What is not known may run what is told to it.
+        let may_be_told = behind.first().is_some_and(|program| self.may_run_others(program));
+        let told = if may_be_told { behind } else { &behind[..behind.len().min(1)] };
+        let name = |word: &&str| plain_name(system_name(word)).to_owned();
+        let Some(reader) = told.iter().map(name).find(|name| INTERPRETERS.contains(&name.as_str())) else {
+            return;
+        };
+        for input in command.inputs.iter().filter_map(|word| word.value.as_deref()) {
+            self.script(input, SHELLS.contains(&reader.as_str()), directory, depth);
         }
     }
 
@@ -578,6 +583,7 @@ impl Follow<'_> {
             "cargo" => self.cargo(arguments, directory, depth),
             "go" => self.go(arguments, directory),
             "ctest" => self.ctest(arguments, directory),
+            "cmake" | "ninja" => self.built_in(name, arguments, directory),
             _ => false,
         };
         if !is_followed {
@@ -589,9 +595,8 @@ impl Follow<'_> {
         }
     }
 
-    /// Follows what a program that is not known may run of its words: an interpreter with a file of the tree behind it, or what runs
-    /// tasks, and within a text the former. No list of programs that run others can be whole.
-    fn behind_unknown(&mut self, program: &str, arguments: &[&str], directory: &str, depth: usize) {
+    /// Tells whether a program is not known, so that it may run what it is told. No list of programs that run others can be whole.
+    fn may_run_others(&self, program: &str) -> bool {
         let name = plain_name(program);
         // One of the tree may compare what it runs with what it ought to be, which is the work then.
         let is_of_tree =
@@ -600,12 +605,22 @@ impl Follow<'_> {
             || BUILTINS.contains(&program)
             || INSTALLERS.contains(&name)
             || CATALOG.lookers.iter().any(|looker| looker == name);
-        if is_known || depth > DEEPEST {
+        !is_known
+    }
+
+    /// Follows what a program that is not known may run of its words: an interpreter with a file of the tree behind it, what runs
+    /// tasks, or a program of the tree that is there to check, and within a text the first.
+    fn behind_unknown(&mut self, program: &str, arguments: &[&str], directory: &str, depth: usize) {
+        if !self.may_run_others(program) || depth > DEEPEST {
             return;
         }
+        let runs_programs = !HANDLERS.contains(&plain_name(program));
         for (at, word) in arguments.iter().enumerate().take(MOST) {
             let behind = &arguments[at + 1..];
-            if RUNNERS_OF_TASKS.contains(&system_name(word)) || self.runs_file(word, behind, directory) {
+            if RUNNERS_OF_TASKS.contains(&system_name(word))
+                || self.runs_file(word, behind, directory)
+                || (runs_programs && self.is_program_of_checks(word, directory))
+            {
                 return self.words(&arguments[at..], directory, depth + 1);
             }
             if !word.contains(char::is_whitespace) {
@@ -620,6 +635,21 @@ impl Follow<'_> {
                 }
             }
         }
+    }
+
+    /// Tells whether a word is the path of a program of the tree whose name says that it is there to check.
+    fn is_program_of_checks(&self, word: &str, directory: &str) -> bool {
+        let Some(path) =
+            resolved(directory, word).filter(|path| word.contains('/') && is_named_as_a_check(path))
+        else {
+            return false;
+        };
+        // Where a file system keeps no modes, each file may be executed.
+        let is_program = |file: FileAt| {
+            let is_plain = extension(&path).is_none() || file.bytes.starts_with(b"#!");
+            file.mode == FileMode::Executable && is_plain
+        };
+        self.tree.file(&path).is_some_and(is_program)
     }
 
     /// Tells whether a word is an interpreter that the words behind it tell to run something of the tree, or a text.
@@ -833,7 +863,7 @@ impl Follow<'_> {
             let is_product = *part == InstructionPart::Whole && self.products.contains(&path);
             self.add(path.clone(), if is_product { InstructionPart::Product } else { part.clone() });
             let Some(file) = self.tree.file(&path) else { return };
-            if file.mode != crate::base::file_mode::FileMode::Link {
+            if file.mode != FileMode::Link {
                 break;
             }
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();

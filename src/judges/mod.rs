@@ -35,3 +35,4 @@ mod task_runners;
 mod test_cases;
 mod test_changes;
 pub mod tree;
+mod unnamed_modules;

@@ -514,6 +514,9 @@ impl Follow<'_> {
         let told = told.or_else(|| arguments.iter().find_map(|word| word.strip_prefix("--test-dir=")));
         let folder = told.map_or_else(|| Some(directory.to_owned()), |to| entered(directory, to));
         let mut waiting: Vec<String> = folder.into_iter().collect();
+        for folder in &waiting {
+            self.choices_of_cmake(folder);
+        }
         let mut known = BTreeSet::new();
         while let Some(folder) = waiting.pop().filter(|_| known.len() < MOST) {
             let path = joined(&folder, "CTestTestfile.cmake");
@@ -525,6 +528,29 @@ impl Follow<'_> {
             waiting.extend(below.filter_map(|name| entered(&folder, name.trim_matches('"'))));
         }
         false
+    }
+
+    /// Adds what was chosen for the folder in which a command of cmake or ninja builds.
+    pub(super) fn built_in(&mut self, name: &str, arguments: &[&str], directory: &str) -> bool {
+        let option = if name == "ninja" { "-C" } else { "--build" };
+        let told = arguments.iter().position(|word| *word == option).and_then(|at| arguments.get(at + 1));
+        let folder = match told {
+            Some(folder) => entered(directory, folder),
+            None => (name == "ninja").then(|| directory.to_owned()),
+        };
+        if let Some(folder) = folder {
+            self.choices_of_cmake(&folder);
+        }
+        false
+    }
+
+    /// Adds the file in which cmake keeps what was chosen for a folder, such as whether tests are built.
+    fn choices_of_cmake(&mut self, folder: &str) {
+        let path = joined(folder, "CMakeCache.txt");
+        if self.tree.file(&path).is_some() {
+            // One that the check makes anew is that of its sources.
+            self.add(path, InstructionPart::Product);
+        }
     }
 
     /// Returns the directory and the name of the module of Go that a directory belongs to.

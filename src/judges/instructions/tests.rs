@@ -5,10 +5,15 @@ use super::*;
 use crate::base::file_mode::FileMode;
 
 fn tree(files: &[(&str, &str)]) -> BTreeMap<String, FileAt> {
-    let file =
-        |text: &str| FileAt { mode: FileMode::File, bytes: text.as_bytes().to_vec(), is_ignored: false };
-    files.iter().map(|(path, text)| ((*path).to_owned(), file(text))).collect()
+    let file = |path: &str, text: &str| {
+        let mode = if path.ends_with(EXECUTABLE) { FileMode::Executable } else { FileMode::File };
+        FileAt { mode, bytes: text.as_bytes().to_vec(), is_ignored: false }
+    };
+    files.iter().map(|(path, text)| ((*path).to_owned(), file(path, text))).collect()
 }
+
+/// How the paths of programs end that need no interpreter in front.
+const EXECUTABLE: &str = "/bare";
 
 fn found(text: &str, search: &[&str], files: &[(&str, &str)]) -> String {
     let search: Vec<String> = search.iter().map(|place| (*place).to_owned()).collect();
@@ -75,6 +80,42 @@ fn what_stands_in_front_of_an_interpreter_need_not_be_known() {
         ),
     ] {
         assert_eq!(beside_shell(text, files), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_stands_in_front_of_a_program_that_checks_need_not_be_known() {
+    let files = &[
+        ("ci/bare", "#!/bin/sh\nsh ci/one.sh\n"),
+        ("ci/one.sh", "true"),
+        ("src/bare", "#!/bin/sh\n"),
+        ("ci/data", ""),
+    ];
+    for (text, expected) in [
+        ("flock l ci/bare", "ci/bare ci/one.sh"),
+        ("retry 3 ./ci/bare -v", "ci/bare ci/one.sh"),
+        ("flock l sh < ci/one.sh", "ci/one.sh"),
+        ("timeout 5 sh < ci/one.sh", "ci/one.sh"),
+        ("flock l src/bare; flock l ci/data; flock l cat < ci/data", ""),
+        ("chmod +x ci/bare; grep -q set ci/bare; shellcheck ci/bare; shfmt -d < ci/one.sh; wc ci/bare", ""),
+    ] {
+        assert_eq!(beside_shell(text, files), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_was_chosen_for_a_folder_of_cmake_is_obeyed() {
+    let files = &[("build/CMakeCache.txt", "WITH_TESTS:BOOL=ON\n"), ("CMakeLists.txt", "")];
+    for text in [
+        "ctest --test-dir build",
+        "cmake --build build && cd build && ctest",
+        "ninja -C build test",
+        "cd build && ninja",
+    ] {
+        assert_eq!(beside_shell(text, files), "build/CMakeCache.txt*", "{text}");
+    }
+    for text in ["cmake -B build", "ninja", "ctest", "cmake --build ../x"] {
+        assert_eq!(beside_shell(text, files), "", "{text}");
     }
 }
 
