@@ -414,6 +414,14 @@ impl TreeChanges {
         self.head_moved() || (!self.as_committed && (may_hide_own || self.files.iter().any(is_own)))
     }
 
+    /// Tells whether the run left files of its own that git does not track.
+    pub fn leave_untracked(&self) -> bool {
+        let is_left =
+            |file: &ChangedFile| !file.tracked && file.run.is_none() && file.kind != ChangeKind::Deleted;
+        // Of those that are not listed, nobody can see whether they are tracked.
+        self.more > 0 || self.files.iter().any(is_left)
+    }
+
     /// Tells whether the patch of the changes holds some of them.
     pub fn are_in_patch(&self) -> bool {
         self.no_patch.is_none() && self.files.iter().any(|file| file.not_in_patch.is_none())

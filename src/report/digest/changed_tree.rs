@@ -40,8 +40,11 @@ impl Digest {
             Changes::Known(changes) => changes,
         };
         let others = changes.files.iter().find_map(|file| file.run.as_deref());
+        // What failed at first may have been mended by a file that is in no commit. What a check that passed at once leaves
+        // beside the tracked files mended nothing.
+        let is_mended_beside = !self.mends().fixed().is_empty() && changes.leave_untracked();
         // What is certain comes before what is not known, and what the run did itself before what others did.
-        if changes.are_uncommitted() {
+        if changes.are_uncommitted() || is_mended_beside {
             Some(Caveat::Changes(changes.words()))
         } else if !changes.before.is_empty() {
             let count = changes.before.len() as u64;

@@ -122,7 +122,7 @@ fn on_pull_request(project: Project) -> Project {
 #[test]
 fn the_status_of_the_commit_is_set_where_there_is_a_token() {
     let github = Github::willing();
-    let (project, sha) = committed(github.project(CHECK_FIX));
+    let (project, sha) = committed(github.project(CHECK_FIX).file(".gitignore", "flag\n"));
     project.run(&["run", "main"]).code(0);
     let mut changes = github.changes();
     for (_, body) in &mut changes {
@@ -158,7 +158,7 @@ fn who_stops_a_run_that_waits_for_an_answer_at_its_end_is_heard() {
     let github = Github::silent();
     let later = || ResponseTemplate::new(200).set_body_json(json!([])).set_delay(Duration::from_mins(2));
     github.mount(Mock::given(path_regex("/statuses|/status$")).respond_with(later()));
-    let (project, _) = committed(github.project(CHECK_FIX));
+    let (project, _) = committed(github.project(CHECK_FIX).file(".gitignore", "flag\n"));
     let child = project.start_until(&["run", "main", "--on-change", "report"], ".loops/.history/main");
     signal(&child, Signal::INT);
     let ran = Ran::of(&child.wait_with_output().unwrap()).code(0);

@@ -594,3 +594,28 @@ fn a_file_that_nobody_may_read_makes_the_tree_unknown() {
         assert!(!text.contains("commit the changes"), "{report}: {text}");
     }
 }
+
+#[test]
+fn a_repair_by_a_file_that_git_does_not_track_is_none_of_the_commit() {
+    const WITH_FILE: &str = "failure: success with changes to 1 file, not part of this commit";
+    const PASSED: &str = "success: success: `check` said yes";
+    for (before, checks, fixes, said) in [
+        ("true", "test -e gen.txt", "echo x > gen.txt", WITH_FILE),
+        ("touch old", "test ! -e old", "rm old", PASSED),
+        ("true", "test -e ignored", "touch ignored", PASSED),
+        ("touch gen.txt", "touch report.xml; test -e gen.txt", "true", PASSED),
+    ] {
+        let github = Github::willing();
+        let text = format!(
+            "name: main\ninitial: check\nstates:\n  check: {{action: '{checks}', on_yes: done, on_no: fix}}\n  fix: {{action: '{fixes}', next: check}}\n  done: {{terminal: true}}\n"
+        );
+        let project = github.job(files(Project::with_loop(&text))).env("GITHUB_TOKEN", "ghs_0123456789");
+        let (project, _) = committed(project);
+        let project = project.env("GITHUB_EVENT_NAME", "push");
+        let made = Command::new("bash").args(["-c", before]).current_dir(project.path()).status();
+        assert!(made.unwrap().success(), "{before}");
+        // The working tree alone decides about the exit code: no tracked file changed.
+        project.run(&["run", "main", "--report-dir", "reports"]).code(0);
+        assert_eq!(github.statuses().last().map(String::as_str), Some(said), "{checks}");
+    }
+}
