@@ -60,6 +60,9 @@ impl Protected {
     }
 }
 
+/// The mode that git writes where nothing stands.
+const NO_MODE: &str = "000000";
+
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileKind {
@@ -72,7 +75,7 @@ enum FileKind {
 impl FileKind {
     fn of(mode: &str) -> Option<Self> {
         match mode {
-            "000000" => Some(Self::Nothing),
+            NO_MODE => Some(Self::Nothing),
             "100644" | "100755" => Some(Self::File),
             "120000" => Some(Self::Link),
             "160000" => Some(Self::Repository),
@@ -101,11 +104,21 @@ impl TreeChange {
         one_line(&String::from_utf8_lossy(&self.path), 200)
     }
 
+    /// Tells whether something stood there before.
+    pub(super) fn was_there(&self) -> bool {
+        self.old.0 != NO_MODE
+    }
+
+    /// Tells whether nothing stands there any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.kind == FileKind::Nothing
+    }
+
     /// Returns the line for `git update-index -z --index-info` that takes the change back.
     pub(super) fn taken_back(&self) -> Vec<u8> {
         let (mode, id) = &self.old;
         // `update-index --index-info` removes an entry by mode `0`.
-        let mode = if mode == "000000" { "0" } else { mode };
+        let mode = if mode == NO_MODE { "0" } else { mode };
         [format!("{mode} {id}\t").as_bytes(), &self.path, b"\0"].concat()
     }
 

@@ -4,7 +4,9 @@
 //! The repository stays as it is while its tree is kept: index and objects are our own, as for every other look at it.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -268,6 +270,20 @@ impl<'w> TreeKeeper<'w> {
             // A file that is gone by now, such as one of an editor, is no reason to keep nothing.
             let add = Call::new("update-index").with(&["--add", "--remove", "-z", "--stdin"]);
             self.git.bytes(&add, &added)?;
+            self.say_refused(&added)?;
+        }
+        Ok(())
+    }
+
+    /// Says which of some files git did not add, as no tree can hold their names, such as `a/git~1/config`.
+    fn say_refused(&mut self, added: &[u8]) -> Result<(), TreeError> {
+        let held = self.git.bytes(&Call::new("ls-files").with(&["-z"]), &[])?;
+        let held: BTreeSet<&[u8]> = held.split(|byte| *byte == 0).collect();
+        for path in added.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !held.contains(path)) {
+            // One that is gone by now was not refused.
+            if self.top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok() {
+                self.leave_out(&String::from_utf8_lossy(path), "git keeps nothing by this name");
+            }
         }
         Ok(())
     }
@@ -540,7 +556,18 @@ pub fn restore(git: &Git, saved: &SavedTree, objects: Option<&Path>) -> Result<(
         // A file with another time or owner than the index knows is not a change, but would be taken for one.
         // The exit code of `--refresh` only says that some file differs.
         let _differs = git.line(&refresh);
-        let merge = Call::new("read-tree").with(&["-m", "-u"]).id(head).id(&saved.commit);
+        let left_out: Vec<u8> = differences(git, head, &saved.commit)
+            .map_err(damaged)?
+            .iter()
+            .filter(|change| change.was_there() && change.below(top).symlink_metadata().is_err())
+            .flat_map(|change| [change.path(), b"\0"].concat())
+            .collect();
+        if !left_out.is_empty() {
+            git.bytes(&seen(), &left_out).map_err(damaged)?;
+        }
+        // The run worked on files that the patterns of a sparse checkout leave out: they come back all the same.
+        let merge = Call::new("read-tree").with(&["-m", "-u", "--no-sparse-checkout"]);
+        let merge = merge.id(head).id(&saved.commit);
         git.line(&merge).map_err(|why| RestoreError::Dirty(why.to_string()))?;
     }
     let index = saved.index.as_ref().unwrap_or(&saved.head);
@@ -570,15 +597,30 @@ fn is_there(git: &Git, top: &Path, saved: &SavedTree) -> Result<bool, TreeError>
     copy_index(&index, &copy)?;
     let own = git.with("GIT_INDEX_FILE", copy);
     own.line(&Call::new("read-tree").with(&["--reset"]).id(&saved.commit))?;
+    // A file that the run removed must be gone; files that were never tracked may lie about.
+    let (gone, left): (Vec<TreeChange>, Vec<TreeChange>) =
+        differences(git, &saved.base, &saved.commit)?.into_iter().partition(TreeChange::is_gone);
+    // What it changed must be there, also where the patterns of a sparse checkout leave it out.
+    let left: Vec<u8> = left.iter().flat_map(|change| [change.path(), b"\0"].concat()).collect();
+    if !left.is_empty() {
+        own.bytes(&seen(), &left)?;
+    }
     let _differs = own.line(&Call::new("update-index").with(&["-q", "--refresh"]));
     if own.line(&Call::new("diff-files").with(&["--quiet"])).is_err() {
         return Ok(false);
     }
-    let gone =
-        // A file that the run removed must be gone; files that were never tracked may lie about.
-        Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=D"]);
-    let gone = brought::changes(&git.bytes(&gone.id(&saved.base).id(&saved.commit), &[])?)?;
     Ok(!gone.iter().any(|change| change.below(top).symlink_metadata().is_ok()))
+}
+
+/// Returns how two commits differ.
+fn differences(git: &Git, from: &ObjectId, to: &ObjectId) -> Result<Vec<TreeChange>, TreeError> {
+    let list = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+    brought::changes(&git.bytes(&list.id(from).id(to), &[])?)
+}
+
+/// The call that has git look at files again which a sparse checkout leaves out.
+fn seen() -> Call {
+    Call::new("update-index").with(&["--no-skip-worktree", "-z", "--stdin"])
 }
 
 #[cfg(test)]
@@ -621,6 +663,30 @@ mod tests {
         assert!(kept(top, nowhere).unwrap().is_some());
         fs::write(top.join(".git/config"), "[core").unwrap();
         assert!(kept(top, nowhere).unwrap_err().to_string().contains("config"));
+    }
+
+    #[test]
+    fn what_no_tree_can_hold_is_told() {
+        let (place, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let top = place.path().canonicalize().unwrap();
+        git(&top).line(&Call::new("init").with(&["--quiet"])).unwrap();
+        git(&top).line(&Call::new("commit").with(&["--quiet", "--allow-empty", "-m", "one"])).unwrap();
+        for path in ["a/git~1/config", "a/b"] {
+            fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
+            fs::write(top.join(path), "x").unwrap();
+        }
+        let wanted = TreeOptions {
+            git: git(&top),
+            base: None,
+            scope: std::slice::from_ref(&top),
+            ours: &[],
+            definition: &[],
+            redactor: &Redactor::default(),
+            aside: Path::new("/nonexistent"),
+        };
+        let kept = keep(&wanted, &target.path().join("objects")).unwrap().unwrap();
+        assert!(kept.saved.changed);
+        assert_eq!(kept.left_out, [LeftOut::new("a/git~1/config", "git keeps nothing by this name")]);
     }
 
     #[test]

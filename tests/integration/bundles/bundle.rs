@@ -474,11 +474,15 @@ fn a_hand_off_whose_bundle_cannot_be_written_has_failed_in_ci() {
 
 #[test]
 fn what_a_sparse_checkout_leaves_out_is_not_deleted_by_a_run() {
-    for staged in ["", "git add tracked; "] {
+    // A new file may lie outside of the patterns.
+    for (staged, patterns) in [
+        ("", &["/.loops/", "/.gitignore", "/tracked", "/new"][..]),
+        ("git add tracked; ", &["/.loops/", "/.gitignore", "/tracked", "/new"]),
+        ("", &["/.loops/", "/.gitignore", "/tracked"]),
+    ] {
         let both = Checkouts::of(&HANDED_ON.replace("echo new", &format!("{staged}echo new")));
         for checkout in ["one", "two"] {
-            let patterns = ["/.loops/", "/.gitignore", "/tracked", "/new"];
-            git(&both.0.at(checkout), &[&["sparse-checkout", "set", "--no-cone"][..], &patterns].concat());
+            git(&both.0.at(checkout), &[&["sparse-checkout", "set", "--no-cone"][..], patterns].concat());
             assert!(!both.0.exists(&format!("{checkout}/gone")));
         }
         let first = both.run("one", &["run", "--ci=plain", "main"]).code(75);
@@ -487,6 +491,7 @@ fn what_a_sparse_checkout_leaves_out_is_not_deleted_by_a_run() {
             assert!(ran.stdout.contains("modified tracked"), "{staged}: {}", ran.stdout);
             assert!(!ran.stdout.contains("deleted"), "{staged}: {}", ran.stdout);
         }
+        assert_eq!(both.0.read("two/new"), "new\n", "{patterns:?}");
     }
 }
 
@@ -526,7 +531,7 @@ fn a_report_is_made_again_from_a_bundle_or_a_run() {
     }
     let commands = both.run("one", &["report", "main", "--format", "github"]).code(0).stdout;
     assert!(commands.starts_with("::error file=.loops/main.yaml"), "{commands}");
-    both.run("two", &["report", "main"]).code(1).says("no run of `main`");
+    both.run("two", &["report", "main"]).code(2).says("no run of `main`");
     both.run("two", &["report", "."]).code(2).says("it is not a bundle");
 }
 
