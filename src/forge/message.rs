@@ -89,11 +89,10 @@ fn calm_sentence(text: &str) -> String {
     const LONGEST: usize = 2000;
     let mut calm_words = Vec::new();
     for word in one_line(text, LONGEST).split_whitespace() {
-        let (word, end) = match word.strip_suffix([',', ':', ';', '.']) {
-            Some(before) => (before, &word[before.len()..]),
-            None => (word, ""),
-        };
-        calm_words.push(calm(word) + end);
+        // A command stands in ticks, of which no host makes anything in a message.
+        let (begin, rest) = word.strip_prefix('`').map_or(("", word), |rest| ("`", rest));
+        let inner = rest.trim_end_matches(['`', ',', ':', ';', '.']);
+        calm_words.push([begin, &calm(inner), &rest[inner.len()..]].concat());
     }
     calm_words.join(" ")
 }
@@ -258,6 +257,17 @@ mod tests {
             );
             assert!(last.ends_with("@agent.invalid>"), "{hostile}");
             assert!(!hostile.lines().next().unwrap().contains(['[', '@', '#', '*']), "{hostile}");
+        }
+    }
+
+    #[test]
+    fn a_command_in_a_sentence_can_be_read_and_orders_nothing() {
+        for (text, calmed) in [
+            ("nobody has; `ll-loop merge --confirm` does", "nobody has; `ll-loop merge --confirm` does"),
+            ("`a`: `@user` closes `#1`, [skip ci]", "`a`: `-user` closes `-1`, -skip ci-"),
+            ("` ``", "` ``"),
+        ] {
+            assert_eq!(calm_sentence(text), calmed);
         }
     }
 
