@@ -11,7 +11,7 @@ use crate::base::text::{one_line, plural};
 use crate::base::time::{Timestamp, human, parse_duration};
 use crate::cli::output::Output;
 use crate::context::Session;
-use crate::context::error::{Error, Kind};
+use crate::context::error::Error;
 use crate::engine::event::{Event, LoopResume, Parent, ResumeReason};
 use crate::engine::outcome::Outcome;
 use crate::journal::known::KnownRun;
@@ -124,7 +124,6 @@ pub(in crate::cli) fn history(
     }
     match &args.run {
         Some(run) => Err(Error::refused(format!("`{name}` had no run `{run}`"))
-            .of_kind(Kind::Absent)
             .with_hint(format!("`{}` lists its runs", advised_command::history(name)))),
         None if runs.is_empty() => Err(wanted.nothing("no run of", "`ll-loop history` lists the runs")),
         None => {

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::cli::follow;
 use crate::cli::output::Output;
 use crate::context::Session;
-use crate::context::error::{Error, Kind};
+use crate::context::error::Error;
 use crate::journal::known::KnownRun;
 use crate::session::read::listed_runs::Places;
 
@@ -25,7 +25,7 @@ pub(in crate::cli) struct LogsArgs {
 pub(in crate::cli) fn logs(args: &LogsArgs, session: &Session<'_>, output: &Output) -> Result<u8, Error> {
     let places = Places::of(session);
     let mut runs = places.all()?;
-    let none = || Error::refused("no runs here yet").of_kind(Kind::Absent);
+    let none = || Error::refused("there is no run here").with_hint("`ll-loop run LOOP` begins one");
     let run = match &args.name {
         Some(name) => {
             let asked = places.asked(name);

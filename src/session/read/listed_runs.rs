@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::base::name::LoopName;
 use crate::context::Session;
-use crate::context::error::{Error, Kind};
+use crate::context::error::Error;
 use crate::definition::load::{self, DIRECTORY};
 use crate::files::read;
 use crate::journal::known::{self, KnownRun};
@@ -149,7 +149,7 @@ impl RunQuery {
                     .of_kind(error.kind())
                     .with_hint(format!("{advice}`ll-loop history` lists the runs"))
             }
-            None => Error::refused(format!("{what} `{text}`")).of_kind(Kind::Absent).with_hint(help),
+            None => Error::refused(format!("{what} `{text}`")).with_hint(help),
         }
     }
 }

@@ -31,7 +31,7 @@ impl RunRef {
     /// works on it. Where nothing is named, it is the last run of all.
     ///
     /// # Errors
-    /// There is no such run ([`Kind::Absent`](crate::context::error::Kind)), or there are several.
+    /// There is no such run, or there are several.
     pub(crate) fn parse(text: Option<&str>, session: &Session<'_>) -> Result<Self, Error> {
         let Some(text) = text else { return last(session).map(|run| Self::Here(Box::new(run))) };
         if artifact(text).is_some() {
@@ -69,9 +69,7 @@ pub(crate) fn before(run: &KnownRun, session: &Session<'_>) -> Result<KnownRun, 
     let all = Places::of(session).all()?.into_iter();
     let earlier = all.take_while(|other| other.files.instance() != instance);
     earlier.filter(|other| known_as(other) == name).last().ok_or_else(|| {
-        Error::refused(format!("there is no run of `{name}` before {instance}"))
-            .of_kind(crate::context::error::Kind::Absent)
-            .with_hint("name both runs")
+        Error::refused(format!("there is no run of `{name}` before {instance}")).with_hint("name both runs")
     })
 }
 
@@ -83,11 +81,7 @@ fn named(text: &str, session: &Session<'_>) -> Result<KnownRun, Error> {
 }
 
 fn last(session: &Session<'_>) -> Result<KnownRun, Error> {
-    let none = || {
-        Error::refused("there is no run here")
-            .of_kind(crate::context::error::Kind::Absent)
-            .with_hint("`ll-loop run LOOP` begins one")
-    };
+    let none = || Error::refused("there is no run here").with_hint("`ll-loop run LOOP` begins one");
     Places::of(session).all()?.pop().ok_or_else(none)
 }
 

@@ -78,7 +78,7 @@ fn two_loops_of_one_name_share_nothing() {
     assert_eq!(events[0]["loop"], "a/kid");
     project.run(&["history", "a/kid"]).code(0).says("a__kid-").says("success");
     for other in ["b/kid", "a__kid"] {
-        project.run(&["history", other]).code(1).says(&format!("no run of `{other}`"));
+        project.run(&["history", other]).code(2).says(&format!("no run of `{other}`"));
     }
     project.run(&["history", "kid"]).code(2).says("did you mean `a/kid`?");
     project.run(&["run", "a__kid"]).code(0);
@@ -250,7 +250,7 @@ fn names_that_are_too_much_alike_are_a_warning() {
         .says("this file is not found by its name, which is that of `tidy.yaml`");
     project.run(&["run", "TIDY"]).code(2).says("did you mean `Tidy`?");
     project.run(&["run", ".loops/tidy.yml"]).code(0);
-    project.run(&["history", "tidy"]).code(1);
+    project.run(&["history", "tidy"]).code(2);
     let odd = Project::new().file(".loops/a{b}.yaml", &marks("a"));
     odd.run(&["validate"])
         .code(2)

@@ -157,15 +157,15 @@ fn who_asks_for_nothing_that_exists_is_told() {
             .code(2)
             .says("no run and no loop is named `mian`")
             .says("did you mean `main`?");
-        project.run(&[command, "main"]).code(1);
+        project.run(&[command, "main"]).code(2);
     }
-    project.run(&["logs"]).code(1);
+    project.run(&["logs"]).code(2).says("there is no run here");
     project.run(&["history"]).code(0).says("no run has ended here yet");
     project.run(&["status"]).code(0);
     assert_eq!(project.run(&["list", "--running"]).code(0).stdout, "");
     project.run(&["run", "main"]).code(0);
     project.run(&["stop", "main"]).code(1).says("has ended already (completed)");
-    project.run(&["history", "main", "main-1"]).code(1).says("had no run `main-1`");
+    project.run(&["history", "main", "main-1"]).code(2).says("had no run `main-1`");
 }
 
 /// Stops a run whose action is like this, and returns how its end is written down.
@@ -533,11 +533,11 @@ fn a_run_that_is_not_there_is_missed_in_one_way() {
     {
         let words: Vec<&str> = command.split(' ').collect();
         let (first, more) = words.split_first().unwrap();
-        drop(project.run(&[&[*first, "main"], more].concat()).code(1).says("no run of `main`"));
+        drop(project.run(&[&[*first, "main"], more].concat()).code(2).says("no run of `main`"));
     }
     for command in ["report", "why", "replay", "repro", "diff", "rewind --to 1"] {
         let words: Vec<&str> = command.split(' ').collect();
-        drop(project.run(&words).code(1).says("there is no run here"));
+        drop(project.run(&words).code(2).says("there is no run here"));
     }
     drop(project.run(&["stop"]).code(1).says("no run is running"));
     for command in ["report", "why", "replay", "repro", "rewind --to 1"] {
@@ -588,7 +588,7 @@ fn the_beginning_of_an_id_names_a_run_wherever_a_run_is_named() {
     for command in ["report", "why", "replay"] {
         assert_eq!(project.run(&[command]).code, Some(0), "{command}");
     }
-    drop(project.run(&["diff"]).code(1).says("there is no run of `main` before"));
+    drop(project.run(&["diff"]).code(2).says("there is no run of `main` before"));
     project.run(&["run", "main", "--no-ci"]).code(0);
     project.run(&["diff"]).code(0);
     let day = &id[.."main-20".len()];

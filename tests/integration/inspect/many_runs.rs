@@ -114,7 +114,7 @@ fn without_a_run_there_are_no_stats() {
     let project = Project::with_loop(CHECK_FIX);
     let ran = project.run(&["stats", "--json"]).code(2).says("there is no run");
     assert_eq!(ran.stdout, "");
-    project.run(&["stats", "main"]).code(1).says("no run of `main`");
+    project.run(&["stats", "main"]).code(2).says("no run of `main`");
     project.run(&["stats", "mian"]).code(2).says("main");
     project.run(&["stats", "--from", "nowhere"]).code(2).says("nowhere");
     fs::create_dir(project.at("empty")).unwrap();

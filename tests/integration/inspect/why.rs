@@ -152,8 +152,8 @@ fn a_step_says_why_it_did_what_it_did() {
 #[test]
 fn without_a_run_there_is_nothing_to_say() {
     let project = Project::with_loop(FAILING);
-    drop(project.run(&["why"]).code(1).says("there is no run here"));
-    drop(project.run(&["why", "main"]).code(1).says("no run of `main`"));
+    drop(project.run(&["why"]).code(2).says("there is no run here"));
+    drop(project.run(&["why", "main"]).code(2).says("no run of `main`"));
     drop(project.run(&["why", "main-20260101T000000-000000"]).code(2));
 }
 
