@@ -6,6 +6,7 @@ use crate::base::path::DocPath;
 use crate::definition::schema::Loop;
 
 mod absent_values;
+mod captures;
 mod checked_machine;
 mod counts;
 mod cycles;
@@ -27,7 +28,7 @@ pub use models::fate;
 type Rule = fn(&CheckedLoop<'_>, &mut Diagnostics);
 
 /// The rules, in the order in which they speak.
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     description,
     reach::unreachable,
     reach::no_end,
@@ -44,6 +45,7 @@ const RULES: [Rule; 16] = [
     absent_values::undefined,
     absent_values::board,
     absent_values::unset,
+    captures::same_variable,
 ];
 
 /// Rules whose findings the walk through every run says better.

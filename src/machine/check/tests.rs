@@ -459,6 +459,19 @@ fn what_the_author_or_the_engine_wrote_is_pasted_as_it_likes() {
 }
 
 #[test]
+fn captures_that_share_a_variable_are_told() {
+    let states = |one: &str, other: &str| {
+        format!(
+            "  a: {{action: x, capture: {one}, next: b}}\n  b: {{action: y, capture: {other}, next: done}}\n  done: {{terminal: true}}\n"
+        )
+    };
+    let said = found(&states("my-cap", "my_cap"));
+    assert!(said.contains("7:18 warning[same-variable]: `my-cap` and `my_cap` share"), "{said}");
+    let said = found(&states("cap", "cap"));
+    assert!(!said.contains("same-variable"), "{said}");
+}
+
+#[test]
 fn what_a_run_is_given_is_foreign_when_the_caller_says_so() {
     let text = "name: demo\ninitial: a\nstates: {a: {action: 'echo ${context.title} ${context.number} \"${context.title:shell}\"', next: done}, done: {terminal: true}}\n";
     let loaded = load::decode("demo.yaml", text, String::new()).unwrap();
