@@ -66,6 +66,8 @@ pub struct FileReport {
     pub fuzz: Option<FuzzReport>,
     /// What commands come to beside their mocks, if they were run.
     pub compared: Vec<ComparedMock>,
+    /// How many cases could not be played to compare their mocks.
+    pub unplayed: usize,
     /// How often the state ran that is to be run truly.
     pub ran_truly: usize,
     /// What was done beside, in lines.
@@ -141,7 +143,8 @@ impl SuiteReport {
         }
         let fails = |file: &FileReport| {
             let misses = self.misses_edges(file) || self.misses_killed(file);
-            file.failed() > 0 || file.is_broken() || misses || file.unfit().next().is_some()
+            let is_unfit = file.unplayed > 0 || file.unfit().next().is_some();
+            file.failed() > 0 || file.is_broken() || misses || is_unfit
         };
         u8::from(self.files.iter().any(fails) || self.old_runs.iter().any(OldRunReport::is_lost))
     }

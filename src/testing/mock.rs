@@ -6,7 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::virtual_tree::TreeEffects;
+use super::virtual_tree::{TreeEffects, leads_out, outside};
 use super::written::{CancelSignal, MockedOutcome, WrittenMock};
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace};
 use crate::base::explanation::Explanation;
@@ -219,6 +219,7 @@ pub fn typed(
 ) -> Option<Mock> {
     let mut check = MockCheck { written, state, path, out, is_wrong: false };
     check.keys();
+    check.paths();
     let work = check.work();
     let judgement = if state.asks() { check.judgement() } else { None };
     check.time();
@@ -331,6 +332,16 @@ impl MockCheck<'_, '_> {
                 self.wrong("exit", message, Some("remove `exit`, or let it take less".to_owned()));
             }
             Some(_) | None => {}
+        }
+    }
+
+    /// Refuses files outside of the repository, in which a mock is compared with what its command does.
+    fn paths(&mut self) {
+        let written = self.written;
+        let writes = written.writes.keys().map(|path| ("writes", path));
+        let deletes = written.deletes.iter().map(|path| ("deletes", path));
+        for (key, path) in writes.chain(deletes).filter(|(_, path)| leads_out(path)) {
+            self.wrong(key, outside(path), None);
         }
     }
 

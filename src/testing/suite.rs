@@ -392,6 +392,7 @@ pub(crate) fn run(
         let mut seen = BTreeSet::new();
         for test in &ready {
             if let Err(why) = compare_mocks(test, subject, worktree, &mut report.compared, &mut seen) {
+                report.unplayed += 1;
                 report.notes.push(format!("`{}` could not be played: {why}", test.case.name));
             }
         }
@@ -455,6 +456,7 @@ fn begun(file: &TestedFile) -> FileReport {
         mutants: None,
         fuzz: None,
         compared: Vec::new(),
+        unplayed: 0,
         ran_truly: 0,
         notes: Vec::new(),
     };

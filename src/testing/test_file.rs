@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::always::Always;
+use super::virtual_tree::{leads_out, outside};
 use super::written::{CaseExpectation, LoopCase, TestFile};
 use crate::base::decode::Decode as _;
 use crate::base::diagnostic::{Diagnostic, Diagnostics, FindingPlace, nearest};
@@ -128,6 +129,11 @@ impl KnownNames<'_> {
 
     fn case(&mut self, case: &LoopCase, place: &DocPath) {
         self.asked(case, place);
+        let given = case.given.iter().flat_map(|given| given.files.keys());
+        for path in given.filter(|path| leads_out(path)) {
+            let place = FindingPlace::Key(place.key("given").key("files").key(path.as_str()));
+            self.findings.push(Diagnostic::error("test-case", place, outside(path)));
+        }
         let Some(expected) = &case.expect else { return };
         let place = place.key("expect");
         self.ending(expected, &place);

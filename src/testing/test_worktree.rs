@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::virtual_tree::TreeEffects;
+use super::virtual_tree::{TreeEffects, outside};
 use crate::base::explanation::Explanation;
 use crate::base::object::ObjectId;
 use crate::base::relative::RelativePath;
@@ -132,7 +132,7 @@ impl<'s> TestWorktree<'s> {
     /// Returns the place of a file that a mock names: never one to which a link of the commit leads outside.
     fn file(&self, path: &str) -> Result<PathBuf, Explanation> {
         let whole = format!("{}{path}", self.prefix);
-        let outside = || Explanation::new(format!("`{path}` is not a path in the repository"));
+        let outside = || Explanation::new(outside(path));
         let file = self.tree.join(RelativePath::parse(&whole).map_err(|_| outside())?.as_str());
         let is_inside = real(&file).starts_with(real(&self.tree));
         if is_inside { Ok(file) } else { Err(outside()) }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::file_mode::FileMode;
 use crate::base::object::ObjectId;
 use crate::base::own::is_own;
+use crate::base::relative::{PathError, RelativePath};
 use crate::base::sum::Sum;
 use crate::base::text::first_line;
 use crate::engine::changes::{
@@ -45,6 +46,16 @@ pub struct TreeEffects {
     pub deletes: Vec<String>,
     /// The message of the commit that is made of everything.
     pub commits: Option<String>,
+}
+
+/// Tells whether a path leads out of the repository, or into what git keeps there.
+pub(super) fn leads_out(path: &str) -> bool {
+    matches!(RelativePath::parse(path), Err(PathError::Absolute | PathError::Upwards | PathError::Git))
+}
+
+/// Says so.
+pub(super) fn outside(path: &str) -> String {
+    format!("`{path}` is not a path in the repository")
 }
 
 fn file(text: &str) -> FileAt {

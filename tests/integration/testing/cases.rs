@@ -462,6 +462,26 @@ fn a_check_that_is_made_again_in_the_closing_pass_has_its_own_mock_each_time() {
 }
 
 #[test]
+fn a_case_names_files_of_the_repository_alone() {
+    for (case, place) in [
+        ("{name: old, given: {files: {../evil: x}}, mocks: {check: {exit: 0}}}", "../evil"),
+        ("{name: old, mocks: {check: {exit: 0, writes: {/etc/evil: x}}}}", "/etc/evil"),
+        ("{name: old, mocks: {check: {exit: 0, deletes: [.git/config]}}}", ".git/config"),
+    ] {
+        let project = project(&only(case));
+        git(&project, &["init", "-q"]);
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-qm", "all"]);
+        for arguments in
+            [&["test"][..], &["test", "--verify-mocks"], &["test", "--real", "check"], &["validate"]]
+        {
+            let said = format!("`{place}` is not a path in the repository");
+            drop(project.run(arguments).code(2).says(&said));
+        }
+    }
+}
+
+#[test]
 fn mocks_are_held_against_what_the_commands_do() {
     let text = LOOP.replace("make check", "test -f ok").replace("make fix", "touch ok");
     let project = project(&only("{name: old, mocks: {check: {exit: 0}}}")).file(".loops/tidy.yaml", &text);
