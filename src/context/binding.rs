@@ -26,13 +26,18 @@ use crate::run::sandbox_setup::SandboxDefault;
 /// The directory of copies of loops from other repositories, below that of loops.
 const VENDOR: &str = "vendor";
 
-/// Returns what binds runs that begin here.
+/// Returns what binds runs that begin here, also where an action of another run begins them, whose environment says what that action
+/// made of it.
 ///
 /// # Errors
 /// A policy is there, and cannot be read.
 pub(crate) fn here(session: &Session<'_>) -> Result<Policy, Error> {
     let variable = session.env.get(policy_source::VARIABLE);
-    policy_source::here(variable, &session.cwd).map_err(|why| unreadable(&why))
+    let mut policy = policy_source::here(variable, &session.cwd).map_err(|why| unreadable(&why))?;
+    for RecordedDocument { origin, text } in process_record::around() {
+        policy.add_recorded([(origin.as_str(), text.as_str())]).map_err(|why| unreadable(&why))?;
+    }
+    Ok(policy)
 }
 
 /// Returns what binds somebody who does anything else than to look.
@@ -52,9 +57,6 @@ pub(crate) fn acting(session: &Session<'_>) -> Result<Policy, Error> {
 /// A policy is there, and cannot be read.
 pub(crate) fn in_checkout(root: &Path, session: &Session<'_>) -> Result<Policy, Error> {
     let mut policy = acting(session)?;
-    for RecordedDocument { origin, text } in process_record::around() {
-        policy.add_recorded([(origin.as_str(), text.as_str())]).map_err(|why| unreadable(&why))?;
-    }
     let running = RunFiles::running(&root.join(DIRECTORY));
     // Where claims cannot be read, no run begins either.
     let live = claim::live(&running).ok();

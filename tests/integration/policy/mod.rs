@@ -177,6 +177,19 @@ fn doctor_and_validate_show_what_is_in_force() {
 }
 
 #[test]
+fn doctor_shows_what_binds_the_run_around_it() {
+    let program = crate::common::LL_LOOP.as_str();
+    let text = format!(
+        "name: main\ninitial: check\nstates:\n  check:\n    action: |\n      env -u LL_LOOP_POLICY {program} doctor > seen || true\n    \
+         on_yes: done\n    on_no: failed\n  done: {{terminal: true}}\n  failed: {{terminal: true}}\n"
+    );
+    let project = Project::with_loop(&text).env("LL_LOOP_POLICY", "deliver: [pr]");
+    project.run(&["run", "main"]).code(0);
+    let seen = project.read("seen");
+    assert!(seen.contains("LL_LOOP_POLICY:1") && !seen.contains("none is in force here"), "{seen}");
+}
+
+#[test]
 fn a_run_inside_of_a_run_keeps_the_policy_whatever_its_environment_says() {
     let inner = CHECK
         .replace("name: main", "name: inner")
