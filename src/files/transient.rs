@@ -56,8 +56,7 @@ impl TempRoot {
     /// Makes one that only this user can look into.
     fn make() -> io::Result<Self> {
         for _ in 0..TRIES {
-            let path =
-                Builder::new().prefix(HOMES).rand_bytes(RANDOM).permissions(private()).tempdir()?.keep();
+            let path = made_in(&places())?.keep();
             let mark = path.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix(HOMES));
             let Some(mark) = mark.map(str::to_owned) else { continue };
             let Ok(held) = read::directory(&path) else { continue };
@@ -82,6 +81,28 @@ impl TempRoot {
         self.noted.push(directory);
         Ok(())
     }
+}
+
+/// Returns where temporary files may lie, the first that can be used: `TMPDIR`, and what every system has.
+fn places() -> Vec<PathBuf> {
+    let mut all = vec![std::env::temp_dir()];
+    let usual = ["/tmp", "/var/tmp"].map(PathBuf::from);
+    all.extend(usual.into_iter().filter(|place| *place != std::env::temp_dir()));
+    all
+}
+
+/// Makes a directory in the first of some places where that can be.
+fn made_in(places: &[PathBuf]) -> io::Result<TempDir> {
+    let mut first = None;
+    for place in places {
+        let made = Builder::new().prefix(HOMES).rand_bytes(RANDOM).permissions(private()).tempdir_in(place);
+        match made {
+            Ok(made) => return Ok(made),
+            // What is wrong with the place that was asked for says the most.
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
 /// Does something with the directory of this process, which is made when it is needed.
@@ -144,7 +165,7 @@ pub fn leave() {
 
 /// Removes what processes have left that were killed.
 pub fn sweep() {
-    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    let entries = places().into_iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
         if let Some(mark) = name.to_str().and_then(|name| name.strip_prefix(HOMES)) {
@@ -220,6 +241,16 @@ fn is_at(open: &File, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_a_place_cannot_be_used_the_next_one_is() {
+        let (gone, there) = (PathBuf::from("/nonexistent/temporary"), tempfile::tempdir().unwrap());
+        let made = made_in(&[gone.clone(), there.path().to_owned()]).unwrap();
+        assert_eq!(made.path().parent(), Some(there.path()));
+        let error = made_in(&[gone]).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/temporary"), "{error}");
+        assert!(places().contains(&PathBuf::from("/var/tmp")));
+    }
 
     #[test]
     fn nobody_else_looks_in_and_what_is_elsewhere_is_noted_first() {
