@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Engine;
 use super::event::{ActionKind, Event, Handoff, HandoffReason};
-use super::question::{AnswerKind, AskedAbout, Awaiting, OpenQuestion, People};
+use super::question::{ANSWERED_ANOTHER, AnswerKind, AskedAbout, Awaiting, OpenQuestion, People};
 use super::request::{ApprovalRequest, Reply};
 use super::waiting::{Decision, MissingEvidence, TurnEvidence, WorkRequest};
 use crate::base::name::StateName;
@@ -58,8 +58,8 @@ impl Engine<'_> {
             }
             // Whoever has answered elsewhere may not sit here, so it is asked as it was: by saving the run.
             None => {
-                let why = if is_answered { "the answer was to another question; " } else { "" };
-                Ok(Decision::Happens(handed_off(state, asking, why)))
+                let why = if is_answered { format!("{ANSWERED_ANOTHER}; ") } else { String::new() };
+                Ok(Decision::Happens(handed_off(state, asking, &why)))
             }
         }
     }

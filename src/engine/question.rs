@@ -10,6 +10,9 @@ use crate::base::text::one_line;
 use crate::base::time::Timestamp;
 use crate::machine::Approvers;
 
+/// Why a question is asked anew.
+pub const ANSWERED_ANOTHER: &str = "the answer was to another question";
+
 /// Whom a run may ask before it goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum People {
