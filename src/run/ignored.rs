@@ -2,7 +2,7 @@
 //! `phpunit.xml` that everybody has for himself. What they are when a run begins is kept beside its journal, so that the
 //! end can be compared with it, and can be asked with it once more.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -35,7 +35,7 @@ const EXCLUDE: &str = ".git/info/exclude";
 
 /// How deep folders are looked into that git does not track at all, and how many entries of them in all.
 const DEEPEST: usize = 3;
-const MOST: usize = 4000;
+const MOST: usize = 20_000;
 
 /// Where Python has what it compiles, and how many files of such folders are looked at in all.
 const BYTECODE: &str = "__pycache__";
@@ -88,13 +88,15 @@ pub(super) fn by_name(untracked: &[u8], top: &Path) -> BTreeSet<String> {
     if read::text(&place(top, EXCLUDE), LONGEST).is_ok_and(|text| lists_something(&text)) {
         found.insert(EXCLUDE.to_owned());
     }
-    let mut left = Allowance { entries: MOST, compiled: MOST_COMPILED };
+    let mut folders = VecDeque::new();
     for path in untracked.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !is_own(path)) {
         match path.strip_suffix(b"/") {
-            Some(folder) => look_into(Path::new(OsStr::from_bytes(folder)), top, &mut left, &mut found),
+            Some(folder) => folders.push_back((PathBuf::from(OsStr::from_bytes(folder)), 0)),
             None => found.extend(obeyed(path, top)),
         }
     }
+    let left = Allowance { entries: MOST, compiled: MOST_COMPILED };
+    look_into(folders, top, left, &mut found);
     found
 }
 
@@ -136,10 +138,14 @@ struct Allowance {
     compiled: usize,
 }
 
-/// Looks into a folder that git does not track, as far as it may be looked.
-fn look_into(folder: &Path, top: &Path, left: &mut Allowance, found: &mut BTreeSet<String>) {
-    let mut open = vec![(folder.to_owned(), 0)];
-    while let Some((folder, depth)) = open.pop() {
+/// Looks into folders that git does not track, as far as it may be looked. Those near the top come first: a tool is called there.
+fn look_into(
+    mut open: VecDeque<(PathBuf, usize)>,
+    top: &Path,
+    mut left: Allowance,
+    found: &mut BTreeSet<String>,
+) {
+    while let Some((folder, depth)) = open.pop_front() {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let is_compiled = name.as_deref() == Some(BYTECODE);
         if !is_compiled && (depth == DEEPEST || name.is_some_and(|name| CLOSED.contains(&name.as_str()))) {
@@ -154,7 +160,7 @@ fn look_into(folder: &Path, top: &Path, left: &mut Allowance, found: &mut BTreeS
                 // Links to folders are not followed; a link itself may be a file that is obeyed.
                 Ok(kind) if kind.is_dir() => {
                     if !is_compiled {
-                        open.push((path, depth + 1));
+                        open.push_back((path, depth + 1));
                     }
                 }
                 Ok(_) => found.extend(obeyed(path.as_os_str().as_bytes(), top)),
@@ -317,6 +323,25 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_lies_near_the_top_is_looked_at_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        for path in ["a/deep/1", "a/deep/2", "a/deep/pytest.ini", "b/pytest.ini", "c/pytest.ini"] {
+            std::fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
+            std::fs::write(top.join(path), "").unwrap();
+        }
+        let folders = || ["a", "b", "c"].map(|folder| (PathBuf::from(folder), 0)).into();
+        let seen = |entries: usize| {
+            let mut found = BTreeSet::new();
+            look_into(folders(), top, Allowance { entries, compiled: 0 }, &mut found);
+            found.into_iter().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(seen(2), "b/pytest.ini");
+        assert_eq!(seen(3), "b/pytest.ini c/pytest.ini");
+        assert_eq!(seen(9), "a/deep/pytest.ini b/pytest.ini c/pytest.ini");
+    }
 
     #[test]
     fn a_link_out_of_the_tree_has_the_time_of_what_it_leads_to() {
