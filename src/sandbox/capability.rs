@@ -1,5 +1,6 @@
 //! Bubblewrap on this machine, found out by doing it, and what to do where actions cannot be confined.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,9 @@ pub enum Lack {
     /// Root confines nothing that belongs to root.
     #[error("this is root, and `{0}` belongs to root: inside, the action would have to be its owner")]
     RootOwned(PathBuf),
+    /// The user that actions run as cannot get to the working tree.
+    #[error("actions run as the owner of the working tree, who may not enter `{0}` above it")]
+    Closed(PathBuf),
     /// The system does not let it.
     #[error("bubblewrap cannot start here: {said}")]
     Refused {
@@ -91,6 +95,10 @@ impl Lack {
             Self::RootOwned(root) => format!(
                 "run it as another user, or give the working tree to one: `chown -R 1000:1000 {}`; or write `engine: container`",
                 root.display()
+            ),
+            Self::Closed(folder) => format!(
+                "let others pass through it, `chmod o+x {}`, or put the working tree elsewhere; or write `engine: container`",
+                folder.display()
             ),
             Self::Refused { by: RefusedBy::AppArmor, .. } => format!("give bubblewrap a profile: {APPARMOR}"),
             Self::Refused { by: RefusedBy::Sysctl(setting), .. } => format!(
@@ -145,12 +153,35 @@ pub fn bwrap(root: &Path, path: Option<&str>) -> Result<BwrapReady, Lack> {
     let user = user(root)?;
     let with = |forbids_namespaces| BwrapReady { program: program.clone(), forbids_namespaces, user };
     let strict = with(version >= FORBIDS);
-    match try_out(&strict) {
+    let is_ready = |ready: &BwrapReady| try_out(ready, root);
+    match is_ready(&strict) {
         Ok(()) => Ok(strict),
         // The filters of system calls forbid further namespaces as well.
-        Err(_) if strict.forbids_namespaces && try_out(&with(false)).is_ok() => Ok(with(false)),
-        Err(why) => Err(Lack::Refused { by: by(why.as_str()), said: why.into() }),
+        Err(_) if strict.forbids_namespaces && is_ready(&with(false)).is_ok() => Ok(with(false)),
+        Err(why) => Err(match user.and_then(|user| closed_above(root, user)) {
+            Some(folder) => Lack::Closed(folder),
+            None => Lack::Refused { by: by(why.as_str()), said: why.into() },
+        }),
     }
+}
+
+/// Returns the outermost folder above a working tree that a user may not enter, as far as its mode says it.
+fn closed_above(root: &Path, user: GateUser) -> Option<PathBuf> {
+    let root = root.canonicalize().ok()?;
+    let above: Vec<&Path> = root.ancestors().skip(1).collect();
+    let is_closed = |folder: &&&Path| {
+        folder.metadata().is_ok_and(|found| {
+            let may_enter = if found.uid() == user.uid {
+                0o100
+            } else if found.gid() == user.gid {
+                0o010
+            } else {
+                0o001
+            };
+            found.mode() & may_enter == 0
+        })
+    };
+    above.iter().rev().find(is_closed).map(|folder| folder.to_path_buf())
 }
 
 fn version(said: &str) -> Option<(u32, u32)> {
@@ -169,12 +200,18 @@ pub(super) fn user(root: &Path) -> Result<Option<GateUser>, Lack> {
     }
 }
 
-fn try_out(ready: &BwrapReady) -> Result<(), Explanation> {
+/// Starts something that does nothing in a sandbox with the working tree.
+fn try_out(ready: &BwrapReady, root: &Path) -> Result<(), Explanation> {
     let mut command = Command::new(&ready.program);
+    // As each run binds it: whoever may not get there cannot.
+    let root = root.canonicalize().ok().filter(|root| root.is_dir());
+    let tree = root.iter().flat_map(|root| [OsStr::new("--ro-bind"), root.as_os_str(), root.as_os_str()]);
     command
         .args(["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent"])
         .args(ready.forbids_namespaces.then_some("--disable-userns"))
-        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--", "/bin/sh", "-c", ":"])
+        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"])
+        .args(tree)
+        .args(["--", "/bin/sh", "-c", ":"])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::null());
@@ -226,6 +263,28 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_others_may_not_enter_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        let (closed, tree) = (top.join("closed"), top.join("closed/open/tree"));
+        fs_err::create_dir_all(&tree).unwrap();
+        let mode = |mode: u32| {
+            let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            fs_err::set_permissions(&closed, permissions).unwrap();
+        };
+        // The folder of the test itself is of one user alone.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs_err::set_permissions(&top, open).unwrap();
+        let (owner, stranger) = (top.metadata().unwrap(), GateUser { uid: 65_533, gid: 65_533 });
+        let owner = GateUser { uid: owner.uid(), gid: owner.gid() };
+        mode(0o700);
+        assert!(closed_above(&tree, stranger).is_some());
+        assert_eq!(closed_above(&tree, owner), None);
+        mode(0o711);
+        assert_ne!(closed_above(&tree, stranger), Some(closed.clone()));
+    }
+
+    #[test]
     fn versions_are_read_and_every_lack_has_a_remedy() {
         assert_eq!(version("bubblewrap 0.8.0"), Some((0, 8)));
         assert_eq!(version("bubblewrap 0.11"), Some((0, 11)));
@@ -236,6 +295,7 @@ mod tests {
             Lack::Absent,
             Lack::Old("bubblewrap 0.1".to_owned()),
             Lack::RootOwned("/w".into()),
+            Lack::Closed("/root".into()),
             refused(RefusedBy::AppArmor),
             refused(RefusedBy::Sysctl("user.max_user_namespaces=65536")),
             refused(RefusedBy::Container),

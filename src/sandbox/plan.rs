@@ -67,6 +67,8 @@ pub struct PlanFacts {
     pub home_entries: Vec<String>,
     /// What of it programs are started from.
     pub home_programs: Vec<String>,
+    /// Directories of programs in places of which an action has its own. The working tree may lie in one of them.
+    pub programs: Vec<String>,
     /// The directory that takes the place of the home.
     pub private_home: String,
     /// The directory that takes the place of `/tmp`.
@@ -121,6 +123,7 @@ pub fn plan(mode: SandboxMode, net: &SandboxNet, facts: &PlanFacts) -> Plan {
         mounts.push(Mount::WriteAs { from: facts.private_tmp.clone(), to: place.to_owned() });
     }
     mounts.extend(home(mode, facts));
+    mounts.extend(facts.programs.iter().cloned().map(Mount::Read));
     // After the home, in which a working tree often lies.
     mounts.push(Mount::Read(facts.root.clone()));
     mounts.extend(facts.scope.iter().chain(&facts.git).chain(&facts.more).cloned().map(Mount::Write));
@@ -303,6 +306,19 @@ mod tests {
         assert!(at(&mask("/w/src/.github")).is_some() && at(&mask("/w/.codex")).is_none());
         assert!(at(&read("/home/me/.gitconfig")).is_some());
         assert!(plan.has_own_net);
+    }
+
+    #[test]
+    fn work_below_a_directory_of_programs_is_not_covered_by_it() {
+        let programs = vec!["/tmp/zz".to_owned(), "/tmp/other/bin".to_owned()];
+        let root = "/tmp/zz/w".to_owned();
+        let of = PlanFacts { scope: vec![root.clone()], root: root.clone(), programs, ..facts() };
+        let plan = plan(SandboxMode::Workspace, &SandboxNet::None, &of);
+        let at = |mount: &Mount| plan.mounts.iter().position(|other| other == mount).unwrap();
+        let work = at(&Mount::Write(root));
+        for programs in ["/tmp/zz", "/tmp/other/bin"] {
+            assert!(at(&Mount::Read(programs.to_owned())) < work, "{programs}");
+        }
     }
 
     #[test]
