@@ -19,6 +19,33 @@ pub(super) fn both(one: Budget, other: Budget) -> Budget {
     }
 }
 
+/// After so many calls that a kill cut off, nothing is left of a cap on cost or tokens.
+const MOST_CUT_OFF: u32 = 7;
+
+/// Returns what is held against caps: what calls said that they cost, and for each one that a kill cut off as much as the dearest, and
+/// at least half of what was left for it, all of which it may have spent. So a chain of jobs that are killed spends no more than
+/// twice the cap, and the first kill leaves something to go on with.
+pub(super) fn charged(budget: Budget, usage: &Usage, cut_off: &Usage) -> Usage {
+    let mut all = usage.clone();
+    all.add(cut_off);
+    let times = cut_off.calls.min(MOST_CUT_OFF);
+    if times == 0 {
+        return all;
+    }
+    if let (Some(cap), Some(cost)) = (budget.cost_usd, all.cost_usd) {
+        let rest = (cap - usage.least_cost()).max(0.0);
+        let left = if times == MOST_CUT_OFF { 0.0 } else { (0..times).fold(rest, |left, _| left / 2.0) };
+        all.cost_usd = Some(cost.max(usage.least_cost() + rest - left));
+    }
+    if let Some(cap) = budget.tokens {
+        let rest = cap.saturating_sub(usage.tokens());
+        let left = if times == MOST_CUT_OFF { 0 } else { rest >> times };
+        let more = (usage.tokens() + (rest - left)).saturating_sub(all.tokens());
+        all.input_tokens = all.input_tokens.saturating_add(more);
+    }
+    all
+}
+
 /// Returns what is left of a budget.
 pub(super) fn left(budget: Budget, spent: &Usage) -> Budget {
     Budget {
@@ -82,6 +109,28 @@ mod tests {
     #[test]
     fn nothing_is_met_without_a_cap() {
         check(Budget::default(), &spent(9, 9, None), &spent(1, 9, None), None);
+    }
+
+    #[test]
+    fn a_call_that_was_cut_off_takes_half_of_what_was_left_for_it() {
+        let budget = Budget { cost_usd: Some(2.0), tokens: Some(100), ..Budget::default() };
+        let cost = |usage: &Usage| format!("{:.2} {}", usage.least_cost(), usage.tokens());
+        for (usage, cut_off, expected) in [
+            (Usage::default(), Usage::default(), "0.00 0"),
+            (Usage::default(), spent(1, 0, Some(0.0)), "1.00 50"),
+            (Usage::default(), spent(2, 0, Some(0.0)), "1.50 75"),
+            (Usage::default(), spent(7, 0, Some(0.0)), "2.00 100"),
+            (spent(3, 20, Some(1.0)), spent(1, 10, Some(0.25)), "1.50 60"),
+            (spent(3, 20, Some(1.0)), spent(1, 70, Some(0.75)), "1.75 90"),
+            (spent(3, 200, Some(3.0)), spent(1, 10, Some(0.5)), "3.50 210"),
+        ] {
+            assert_eq!(cost(&charged(budget, &usage, &cut_off)), expected);
+        }
+        // Without a cap, only what the dearest call took.
+        let none = charged(Budget::default(), &spent(3, 20, Some(1.0)), &spent(1, 10, Some(0.25)));
+        assert_eq!(cost(&none), "1.25 30");
+        let all = charged(budget, &Usage::default(), &spent(7, 0, Some(0.0)));
+        assert!(met(budget, &all, &Usage::default()).is_some());
     }
 
     #[test]

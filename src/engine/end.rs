@@ -35,7 +35,7 @@ impl Engine<'_> {
             if !self.may_ask() {
                 return Err(Explanation::new("it needs an agent, and none may be asked here"));
             }
-            if let Some(why) = budget::met(self.budget(), &self.run.charged(), self.run.dearest()) {
+            if let Some(why) = budget::met(self.budget(), &self.charged(), self.run.dearest()) {
                 return Err(Explanation::new(why));
             }
         }

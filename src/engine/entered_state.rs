@@ -21,6 +21,7 @@ use crate::base::path::Segment;
 use crate::base::template::{Namespace, RenderError, Room, Template};
 use crate::base::text::one_line;
 use crate::board::{self, Operation};
+use crate::evaluate::model::Usage;
 use crate::evaluate::observation::{Observation, Stop};
 use crate::evaluate::verdict::{Observes, Verdict};
 use crate::machine::routing::{self};
@@ -128,7 +129,7 @@ impl Engine<'_> {
 
     /// Returns the end of a run whose budget is met.
     pub(super) fn over_budget(&self, name: &StateName) -> Option<Event> {
-        let reason = budget::met(self.budget(), &self.run.charged(), self.run.dearest())?;
+        let reason = budget::met(self.budget(), &self.charged(), self.run.dearest())?;
         Some(self.spent(name, reason))
     }
 
@@ -143,7 +144,12 @@ impl Engine<'_> {
     }
 
     pub(super) fn budget_left(&self) -> Budget {
-        budget::left(self.budget(), &self.run.charged())
+        budget::left(self.budget(), &self.charged())
+    }
+
+    /// Returns what is held against the caps.
+    pub(super) fn charged(&self) -> Usage {
+        budget::charged(self.budget(), self.run.usage(), self.run.cut_off())
     }
 
     /// Resolves an action and begins it.

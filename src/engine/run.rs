@@ -486,12 +486,9 @@ impl Run {
         &self.usage
     }
 
-    /// Returns what is held against a cap: also calls that a kill cut off. A chain of jobs that are killed would otherwise spend
-    /// without end.
-    pub(super) fn charged(&self) -> Usage {
-        let mut all = self.usage.clone();
-        all.add(&self.cut_off);
-        all
+    /// Returns what calls may have cost that a kill cut off.
+    pub(super) fn cut_off(&self) -> &Usage {
+        &self.cut_off
     }
 
     /// Returns the most that one call cost: its tokens and its price, which may be of two calls.
