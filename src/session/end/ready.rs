@@ -39,6 +39,7 @@ use crate::report::digest::ReportPaths;
 use crate::report::log_file::LogFile;
 use crate::report::reading_place::Reader;
 use crate::report::{Sinks, advice};
+use crate::repository;
 use crate::repository::branch::Branches;
 use crate::repository::worktree::Worktree;
 use crate::reuse::planted::RecordsBefore;
@@ -56,6 +57,7 @@ use crate::session::prepare::confinement::SandboxDecision;
 use crate::session::prepare::left_behind;
 use crate::session::prepare::prepared::Prepared;
 use crate::session::prepare::reuse_decision::{PendingReuse, unreachable};
+use crate::session::read::run_snapshots;
 use crate::spending::day_reservation::DayReservation;
 use crate::telemetry::live_export::{self, ExportedRun};
 
@@ -277,6 +279,7 @@ impl Launch<'_> {
             Box::pin(kept_reuse::settle(*pending, &ended, &engine, &mut world, session)).await;
         }
         say_the_rest(&mut world, session);
+        keep_start(&world, &complete, session);
         let host = world.agents.host;
         let handoff = engine.run().handoff().cloned();
         // Closes the journal and the log, which are moved next.
@@ -314,6 +317,16 @@ fn remove_planted(records: RecordsBefore, note: &Path, session: &Session<'_>) {
         }
     }
     let _gone = std::fs::remove_file(note);
+}
+
+/// Keeps the tree on which a run with snapshots began, as a run that is rewound from it is compared with that.
+fn keep_start(world: &World, complete: &LoopComplete, session: &Session<'_>) {
+    let start = complete.changes.as_ref().and_then(|changes| Some(&changes.known()?.start));
+    let Some(start) = start.filter(|_| world.snapshots.is_some()) else { return };
+    let git = repository::at(world.files.loops(), session);
+    if let Err(why) = run_snapshots::keep_start(&git, &world.files, start) {
+        session.talk.warning(&format!("a run that is rewound from this one may have no patch: {why}"));
+    }
 }
 
 /// Warns of sinks that failed, says what became of the artifact, and removes a `state.json` that could not be written.

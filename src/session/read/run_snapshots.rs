@@ -9,9 +9,10 @@ use crate::base::text::head;
 use crate::context::Session;
 use crate::context::error::Error;
 use crate::context::options::RunOptions;
+use crate::engine::changes::TreeIds;
 use crate::engine::event::Llm;
 use crate::files::transient;
-use crate::git::call::Call;
+use crate::git::call::{AUTHOR, Call, alternate};
 use crate::git::error::TreeError;
 use crate::git::runner::Git;
 use crate::journal::files::RunFiles;
@@ -288,14 +289,35 @@ impl Session<'_> {
 
 /// Removes the tree snapshots of a run.
 pub(crate) fn forget(files: &RunFiles, git: &Git) -> Result<(), TreeError> {
+    let list = Call::new("for-each-ref").with(&["--format=delete %(refname) %(objectname)"]);
     // Where there is no repository, there are none.
-    let Some(found) = all(git, files.instance()).ok().filter(|found| !found.is_empty()) else {
+    let lines = git.bytes(&list.named(&refs_of(files.instance()), ""), &[]).unwrap_or_default();
+    if !lines.is_empty() {
+        git.bytes(&Call::new("update-ref").with(&["--stdin"]), &lines)?;
+    }
+    Ok(())
+}
+
+/// Keeps the tree on which a run began that has snapshots, while its own objects are still there: a run that is rewound from it
+/// is compared with that tree, which no commit may have.
+pub(crate) fn keep_start(git: &Git, files: &RunFiles, start: &TreeIds) -> Result<(), TreeError> {
+    let (tree, instance) = (&start.tree, files.instance());
+    let committed =
+        git.id(&Call::new("rev-parse").with(&["--verify", "--quiet"]).ids("", &start.commit, "^{tree}"))?;
+    if committed == *tree {
         return Ok(());
-    };
-    let refs = refs_of(files.instance());
-    let lines = found.iter().map(|(moment, id)| format!("delete {refs}{moment} {id}\n"));
-    let lines = lines.collect::<Vec<_>>().concat();
-    git.bytes(&Call::new("update-ref").with(&["--stdin"]), lines.as_bytes())?;
+    }
+    // New objects go into the repository, and those of the run are read beside it.
+    let own = AUTHOR.iter().fold(git.clone(), |git, (name, value)| git.with(name, value));
+    let own = own.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&files.objects().to_string_lossy()));
+    let commit = Call::new("commit-tree").option_id("-p", &start.commit);
+    let commit = own.id(&commit.with(&["-m", "The working tree on which a run began"]).id(tree))?;
+    let list = Call::new("rev-list").with(&["--objects", "--no-object-names", "--stdin"]);
+    let wanted = own.bytes(&list, format!("{commit}\n^{}\n", start.commit).as_bytes())?;
+    let pack = own.bytes(&Call::new("pack-objects").with(&["--stdout", "-q"]), &wanted)?;
+    git.bytes(&Call::new("unpack-objects").with(&["-q"]), &pack)?;
+    let line = format!("update {}start {commit}\n", refs_of(instance));
+    git.bytes(&Call::new("update-ref").with(&["--stdin"]), line.as_bytes())?;
     Ok(())
 }
 

@@ -476,6 +476,30 @@ states:
   done: {terminal: true}
   failed: {terminal: true}";
 
+#[test]
+fn a_rewound_run_has_a_patch_also_where_no_commit_has_the_tree_of_the_start() {
+    let text = "name: main\ninitial: check\non_change: report\nstates:\n  check: {action: grep -q ok f, check: true, on_yes: done, on_no: fix}\n  fix: {action: echo ok > f, next: check}\n  done: {terminal: true}\n";
+    let project = Project::with_loop(text).file("f", "bad\n");
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "first"]);
+    // Its log lies in the tree, and is another one before the first step than when the run began.
+    let log = fs::File::create(project.at("log")).unwrap();
+    let mut run = project.command(&["run", "main", "--no-ci", "--snapshots"]);
+    assert!(run.stdout(log.try_clone().unwrap()).stderr(log).status().unwrap().success());
+    let before = journals(&project);
+    let run = &before[0].0;
+    let ran = project.run(&["rewind", run, "--to", "2", "--yes"]).code(0);
+    assert!(!ran.all().contains("no `changes.patch`"), "{}", ran.all());
+    let (_, events) = newest(&project, &before);
+    let changes = &events.last().unwrap()["changes"];
+    assert!(changes["patch"].as_u64().is_some_and(|length| length > 0), "{changes}");
+    let refs = || git(&project, &["for-each-ref", "--format=%(refname)", "refs/ll-loop/snap"]);
+    assert!(refs().lines().any(|name| name.ends_with(&format!("{run}/start"))), "{}", refs());
+    project.run(&["history", "--prune", "--keep", "0"]).code(0);
+    assert!(!refs().contains(&format!("{run}/")), "{}", refs());
+}
+
 /// Runs a loop with snapshots, and returns the id of the run.
 fn ran(project: &Project, more: &[&str]) -> String {
     let _ended = project.run(&[&["run", "main", "--no-ci", "--snapshots"], more].concat());

@@ -24,10 +24,11 @@ fn repository(text: &str) -> Project {
     project
 }
 
-/// Returns the snapshots that there are, by the last part of their names, in the order of git.
+/// Returns the snapshots of steps that there are, by the last part of their names, in the order of git.
 fn snapshots(project: &Project) -> Vec<String> {
     let refs = git(project, &["for-each-ref", "--format=%(refname)", "refs/ll-loop/snap/"]);
-    refs.lines().map(|name| name.rsplit('/').next().unwrap().to_owned()).collect()
+    let names = refs.lines().map(|name| name.rsplit('/').next().unwrap());
+    names.filter(|name| *name != "start").map(str::to_owned).collect()
 }
 
 /// Returns the ref of the snapshot before a step.
