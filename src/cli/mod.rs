@@ -85,12 +85,29 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     env.arm_fault();
     let _leaving = Leaving::begin(&parsed.command);
     let output = Output::new(parsed.global.color, &env);
+    // An action may remove the directory of its run, which is reported by itself.
+    let is_nowhere = std::env::current_dir().is_err();
     match execute(&parsed.command, &env, &output) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            output.failure(&error);
-            ExitCode::from(exit::of(&error))
-        }
+        Err(error) => failed(&error, is_nowhere.then_some(&parsed.command), &env, &output),
+    }
+}
+
+/// Says what went wrong, and returns the exit code. A command that began without a directory is named.
+fn failed(error: &Error, nowhere: Option<&Command>, env: &Environment, output: &Output) -> ExitCode {
+    output.failure(error);
+    if let Some(command) = nowhere {
+        tell_without_directory(command, error, env, output);
+    }
+    ExitCode::from(exit::of(error))
+}
+
+/// Reports a run that cannot begin because the working directory is gone: what is written for it lies in a place of its own.
+fn tell_without_directory(command: &Command, error: &Error, env: &Environment, output: &Output) {
+    let Command::Run(args) = command else { return };
+    let Ok(place) = transient::directory("ll-nowhere-") else { return };
+    if let Ok(session) = Session::new(env, place.path(), output) {
+        session.report_unbegun(error, exit::of(error), Some(&args.name), &flags::told(&args.run, env));
     }
 }
 
@@ -156,8 +173,9 @@ fn execute(command: &Command, env: &Environment, output: &Output) -> Result<u8, 
     let cwd = std::env::current_dir();
     // Made when it is needed: some commands work also where the directory is gone.
     let session = || {
-        let cwd =
-            cwd.as_deref().map_err(|error| Error::failed("cannot tell the working directory", error))?;
+        let cwd = cwd
+            .as_deref()
+            .map_err(|error| Error::failed("cannot tell the working directory, which may be gone", error))?;
         let session = Session::new(env, cwd, output)
             .map_err(|error| Error::failed("cannot tell the working directory", &error))?;
         Ok(session

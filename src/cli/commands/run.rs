@@ -85,7 +85,7 @@ pub(in crate::cli) struct RunArgs {
         default_value = "",
         hide_default_value = true
     )]
-    pub(super) name: String,
+    pub(in crate::cli) name: String,
     /// The input of the loop, stored under its `input_key`
     pub(super) input: Option<String>,
     /// Return as soon as the run has begun; it goes on in the background

@@ -388,3 +388,19 @@ fn an_action_that_cannot_be_started_leaves_what_was_before() {
         drop(ran.says(&format!("error in two: in `action`: {why}")));
     }
 }
+
+#[test]
+fn a_start_in_a_directory_that_is_gone_is_told_to_the_job() {
+    let project = Project::with_loop(CHECK_FIX).file("out", "").file("summary", "");
+    let gone = project.at("gone").display().to_string();
+    std::fs::create_dir(&gone).unwrap();
+    let start = format!("cd '{gone}' && rmdir '{gone}' && exec {} run main", crate::common::LL_LOOP.as_str());
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", &start]).env("CI", "true").env("GITHUB_ACTIONS", "true");
+    command.env("GITHUB_OUTPUT", project.at("out")).env("GITHUB_STEP_SUMMARY", project.at("summary"));
+    let ran = Ran::of(&command.output().unwrap()).code(4);
+    assert!(ran.stdout.contains("::error") && ran.stderr.contains("which may be gone"), "{}", ran.all());
+    let told = outputs(&project.read("out"));
+    assert_eq!((told["outcome"].as_str(), told["exit-code"].as_str()), ("error", "4"));
+    assert!(project.read("summary").contains("cannot tell the working directory"));
+}
