@@ -208,6 +208,8 @@ pub struct Digest {
     reused: Option<Box<ReusedRun>>,
     fold: Fold,
     counts: WorkCounts,
+    /// The loop by the name of its files; empty where they are not known.
+    named: String,
 }
 
 impl Digest {
@@ -236,6 +238,11 @@ impl Digest {
     /// Makes the digest of a run that could not begin.
     pub fn of_unbegun(unbegun: Unbegun) -> Self {
         Self { unbegun: Some(Box::new(unbegun)), ..Self::default() }
+    }
+
+    /// Names the loop of a journal that could not say it, by the name of its files.
+    pub fn of_files(&mut self, stem: &str) {
+        stem.clone_into(&mut self.named);
     }
 
     /// Says that the journal goes on with something that cannot be read: how the run ended is not known, rather than that
@@ -598,7 +605,8 @@ impl Digest {
             (Some(start), ..) => start.r#loop.as_str(),
             (None, Some(not_run), _) => &not_run.loop_name,
             (None, None, Some(unbegun)) => &unbegun.loop_name,
-            (None, None, None) => "unknown",
+            (None, None, None) if self.named.is_empty() => "unknown",
+            (None, None, None) => &self.named,
         }
     }
 
@@ -964,6 +972,16 @@ mod tests {
         assert_eq!(digest.deciding_step().unwrap().state.as_str(), "check");
         assert!(!digest.states().keys().any(|state| state.as_str() == "failed"));
         assert!(digest.steps().last().unwrap().closing);
+    }
+
+    #[test]
+    fn a_run_without_a_journal_is_known_by_its_files() {
+        let mut digest = Digest::default();
+        assert_eq!(digest.loop_name(), "unknown");
+        digest.of_files("tidy");
+        assert_eq!(digest.loop_name(), "tidy");
+        Journal::start().events.iter().for_each(|event| digest.event(event));
+        assert_ne!(digest.loop_name(), "tidy");
     }
 
     #[test]

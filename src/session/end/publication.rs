@@ -111,6 +111,7 @@ impl ReportedEnd<'_> {
         // A journal that breaks off is still reported: what was read up to there is true, and the digest says where it ends.
         let read = |files: &RunFiles| {
             let mut digest = Digest::default();
+            digest.of_files(files.stem());
             let read = reader::read(&files.journal(), |event| digest.event(&event));
             if let Err(error) = &read {
                 digest.breaks_off(error.place());
