@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::upload::Uploader;
+use crate::base::advised_command;
 use crate::base::object::ObjectId;
 use crate::base::redact::Redactor;
 use crate::base::repository_address::repository;
@@ -45,6 +46,9 @@ pub(crate) fn file_name(files: &RunFiles) -> String {
     format!("{}.{EXTENSION}", files.instance())
 }
 
+/// What is missing of a run without its bundle.
+const ON_THIS_MACHINE: &str = "only this machine can go on with the run";
+
 /// Writes the bundle of one run.
 pub(crate) struct Bundler {
     git: Git,
@@ -81,7 +85,7 @@ impl Bundler {
             job: job_page::of_job(&session.env.lookup()),
             assignment: None,
             made: None,
-            without: "only this machine can go on with the run",
+            without: ON_THIS_MACHINE,
             clock: Clock::start(),
             git,
         }
@@ -227,7 +231,11 @@ impl Saver {
             // A run that never began leaves nothing that could go on, so nothing is missed.
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
-                let why = format!("cannot write a bundle, so {}: {error}", self.bundler.without);
+                // The log has named the file already.
+                let goes_on = self.bundler.without == ON_THIS_MACHINE && !files.is_archived();
+                let here = goes_on.then(|| advised_command::resume(files.instance()));
+                let here = here.map_or_else(String::new, |command| format!(", with `{command}`"));
+                let why = format!("cannot write a bundle, so {}{here}: {error}", self.bundler.without);
                 unsaved = Some(why.clone());
                 vec![why]
             }

@@ -465,7 +465,9 @@ fn a_hand_off_whose_bundle_cannot_be_written_has_failed_in_ci() {
     }
     let reports = both.0.at("reports").display().to_string();
     let ran = both.run("one", &["run", "--ci=plain", "main", "--report-dir", &reports]).code(4);
-    assert!(ran.stderr.contains("cannot write a bundle, so only this machine can go on"), "{}", ran.all());
+    let said =
+        "cannot write a bundle, so only this machine can go on with the run, with `ll-loop resume main-";
+    assert!(ran.stderr.contains(said), "{}", ran.all());
     let summary = both.0.read("reports/summary.md");
     assert!(!summary.contains("--from"), "{summary}");
     // For a person it stays what it is: this machine goes on.
