@@ -390,6 +390,23 @@ fn behind_timeout<'w>(words: &'w [&'w str]) -> Option<&'w [&'w str]> {
     Some(rest.get(at + 1..).unwrap_or_default())
 }
 
+/// Tells whether a text reads files in, `. $NAME`, whose name a variable has.
+pub(super) fn reads_in(text: &str, name: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_of_name = |word: &str| word.trim_matches(['"', ';', '$', '{', '}']) == name;
+    words
+        .windows(2)
+        .any(|pair| matches!(pair[0], "." | "source") && pair[1].contains('$') && is_of_name(pair[1]))
+}
+
+/// Tells whether letters of options of `grep` end with the one that takes a file of words: `-vxFf`.
+pub(super) fn list_of_words(name: &str, word: &str) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    matches!(name, "grep" | "egrep" | "fgrep" | "rg")
+        && letters.ends_with('f')
+        && letters.chars().all(|letter| letter.is_ascii_alphabetic())
+}
+
 /// Returns what a loop does whose head ends at a place of a text: what stands between its `do` and its `done`.
 pub(super) fn loop_body(text: &str, head_end: usize) -> Option<&str> {
     let rest = head(text.get(head_end..)?, LONGEST_SUBSHELL);

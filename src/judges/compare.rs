@@ -270,7 +270,7 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
     let is_it = match instruction.part {
         // A folder is a target as well.
         InstructionPart::Target if instruction.path == path => true,
-        InstructionPart::Folder | InstructionPart::Target => {
+        InstructionPart::Folder | InstructionPart::SourcedFolder | InstructionPart::Target => {
             path.strip_prefix(instruction.path.as_str()).is_some_and(|rest| rest.starts_with('/'))
         }
         InstructionPart::Whole
@@ -293,7 +293,9 @@ fn of_instruction(instruction: &Instruction, path: &str) -> Option<JudgeRole> {
             (Role::Instruction, format!("`{state}` runs or obeys it"))
         }
         InstructionPart::Product => (Role::Product, format!("`{state}` makes and runs it")),
-        InstructionPart::Sourced => (Role::Sourced, format!("what `{state}` runs reads it in")),
+        InstructionPart::Sourced | InstructionPart::SourcedFolder => {
+            (Role::Sourced, format!("what `{state}` runs reads it in"))
+        }
         InstructionPart::Shadow => (Role::Shadow, format!("`{state}` would run it")),
         InstructionPart::AnyScript => {
             (Role::Instruction, format!("`{state}` runs more than could be followed, and maybe this"))

@@ -9,8 +9,8 @@ use super::command_words::{
     BUILTINS, ENDS_OF_MODULES, ENDS_OF_PROGRAMS, HANDLERS, INSTALLERS, INTERPRETERS, LOADERS, OPTIONS,
     OPTIONS_OF_MODULES, OPTIONS_OF_WORDS, PLACES_OF_MODULES, READERS_OF_VARIABLES, RUNNERS_OF_SCRIPTS,
     RUNNERS_OF_TASKS, SHELLS, USUAL, behind_wrappers, entered, in_library, is_code, is_expectation,
-    is_named_as_a_check, is_shell_alone, is_shell_script, joined, loop_body, measured, only_reads,
-    plain_name, resolved, subshell_end, system_name,
+    is_named_as_a_check, is_shell_alone, is_shell_script, joined, list_of_words, loop_body, measured,
+    only_reads, plain_name, reads_in, resolved, subshell_end, system_name,
 };
 use super::compared::is_compared;
 use super::judge_catalog::CATALOG;
@@ -87,6 +87,8 @@ pub(super) enum InstructionPart {
     Sourced,
     /// All files below a folder.
     Folder,
+    /// The same, each of them read into the script that names the folder.
+    SourcedFolder,
     /// The rules of a Makefile that these targets need, and variables that are named among them.
     Targets(Vec<String>),
     /// Scripts of a `package.json`, by a key each.
@@ -187,7 +189,7 @@ impl Follow<'_> {
     }
 
     /// Notes that not all that the check runs could be followed.
-    fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         let (path, part, state) = (String::new(), InstructionPart::AnyScript, self.command.state.to_owned());
         self.found.all.insert(Instruction { path, part, state });
     }
@@ -224,6 +226,9 @@ impl Follow<'_> {
         // A script may call itself, and two may call each other.
         if depth > DEEPEST || !self.seen.insert(place) {
             return;
+        }
+        if text.len() > known_values::LONGEST {
+            self.cut();
         }
         let text = &read_words::with_readers(&known_values::with_known_values(text, directory));
         let added = AddedPlaces::of_text(text);
@@ -371,11 +376,19 @@ impl Follow<'_> {
                 all.push((*word).to_owned());
                 continue;
             }
+            // A new file there is read in as well.
+            let folder = word.rsplit_once('/').map(|(folder, _)| folder).filter(|_| reads_in(body, name));
+            if let Some(folder) = folder.and_then(|folder| resolved(directory, folder)) {
+                self.add(folder, InstructionPart::SourcedFolder);
+            }
             let found = self.matching(directory, word).into_iter();
             all.extend(found.map(|path| match path.strip_prefix(&below) {
                 Some(inside) => inside.to_owned(),
                 None => format!("{FROM_ROOT}{path}"),
             }));
+        }
+        if all.len() > MOST_TURNS {
+            self.cut();
         }
         all.truncate(MOST_TURNS);
         all.iter().map(|word| known_values::with_variable(body, name, word)).collect()
@@ -744,7 +757,7 @@ impl Follow<'_> {
             }
             let value = match word.split_once('=') {
                 Some((option, value)) if OPTIONS.contains(&option) => Some(value),
-                _ if OPTIONS.contains(word) => arguments.get(at + 1).copied(),
+                _ if OPTIONS.contains(word) || list_of_words(name, word) => arguments.get(at + 1).copied(),
                 _ => None,
             };
             let Some(path) = value.and_then(|value| resolved(directory, value)) else { continue };
@@ -996,7 +1009,10 @@ impl Follow<'_> {
     /// Returns the files that a pattern of a shell or of make means, in order.
     pub(super) fn matching(&mut self, directory: &str, pattern: &str) -> Vec<String> {
         // Each looks through all files, and a hostile text has no end of them.
-        let Some(left) = self.patterns.checked_sub(1) else { return Vec::new() };
+        let Some(left) = self.patterns.checked_sub(1) else {
+            self.cut();
+            return Vec::new();
+        };
         self.patterns = left;
         // A path with a sign for any name in it would be refused.
         let marked = pattern.replace('*', "\u{1}");

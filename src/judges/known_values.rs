@@ -10,7 +10,7 @@ use regex::{NoExpand, Regex};
 pub(super) const FROM_ROOT: char = '\u{2}';
 
 /// The longest script into which anything is filled.
-const LONGEST: usize = 256 * 1024;
+pub(super) const LONGEST: usize = 256 * 1024;
 
 /// The longest path that is filled in.
 const LONGEST_PATH: usize = 255;

@@ -200,7 +200,15 @@ impl Makefile {
     /// Returns the lines of recipes of which `$(eval …)` makes rules: which, is known to make alone.
     pub(super) fn defined_recipes(&self) -> Vec<String> {
         let makes_rules = self.others.iter().any(|line| calls(line, "eval "));
-        self.defined_recipes.iter().filter(|_| makes_rules).take(MOST_WORDS).cloned().collect()
+        let words: Vec<&str> = self.others.iter().flat_map(|line| given(line)).take(MOST_WORDS).collect();
+        let filled_in = |line: &String| -> Vec<String> {
+            if line.contains("$(1)") {
+                words.iter().map(|word| line.replace("$(1)", word)).collect()
+            } else {
+                vec![line.clone()]
+            }
+        };
+        self.defined_recipes.iter().filter(|_| makes_rules).flat_map(filled_in).take(MOST_WORDS).collect()
     }
 
     /// Returns the rules that some targets need, themselves included; those of the first target where none is named.
@@ -360,6 +368,12 @@ impl MakeRule {
     }
 }
 
+/// Returns what a line gives to the texts that it calls: the first word behind the name in `$(call NAME,WORD)`.
+fn given(line: &str) -> impl Iterator<Item = &str> {
+    let behind = line.split("call ").skip(1).filter_map(|rest| rest.split_once(','));
+    behind.filter_map(|(_, given)| given.split([',', ')']).next()).map(str::trim)
+}
+
 /// Returns the variable that a line begins to define, with all the lines up to `endef`.
 fn defined(line: &str, prefix: char) -> Option<&str> {
     let plain = up_to(line, &['#']).trim();
@@ -513,6 +527,15 @@ mod tests {
     fn lines(text: &str, targets: &[&str]) -> Vec<String> {
         let targets: Vec<String> = targets.iter().map(|target| (*target).to_owned()).collect();
         rules(text, &targets)
+    }
+
+    #[test]
+    fn recipes_of_which_rules_are_made_have_the_words_that_they_are_given() {
+        let text = "define T\n$(1):\n\tsh $(1).sh\n\techo $(2)\nendef\n$(eval $(call T,check))\n$(eval $(call T, lint ,x))\n";
+        let recipes = Makefile::parse(text).defined_recipes();
+        assert_eq!(recipes, ["sh check.sh", "sh lint.sh", "echo $(2)"]);
+        let unused = text.replace("eval", "info");
+        assert!(Makefile::parse(&unused).defined_recipes().is_empty());
     }
 
     #[test]

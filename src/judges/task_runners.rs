@@ -168,7 +168,11 @@ impl Follow<'_> {
         let Some(folder) = folder.and_then(|folder| resolved(directory, folder)) else { return false };
         let pattern = format!("{folder}/*");
         self.add(folder, InstructionPart::Folder);
-        for path in self.matching("", &pattern) {
+        let programs = self.matching("", &pattern);
+        if programs.len() == MOST {
+            self.cut();
+        }
+        for path in programs {
             self.program(&path, &InstructionPart::Whole, true, directory, depth);
         }
         true

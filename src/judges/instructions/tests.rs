@@ -36,6 +36,7 @@ fn found(text: &str, search: &[&str], files: &[(&str, &str)]) -> String {
     let shown = all.map(|instruction| match &instruction.part {
         InstructionPart::Whole => instruction.path.clone(),
         InstructionPart::Folder => format!("{}/", instruction.path),
+        InstructionPart::SourcedFolder => format!("{}/.", instruction.path),
         InstructionPart::Targets(targets) => format!("{}[{}]", instruction.path, targets.join(" ")),
         InstructionPart::Keys(keys) => format!("{}[{}]", instruction.path, keys.join(" ")),
         InstructionPart::Product => format!("{}*", instruction.path),
@@ -101,6 +102,36 @@ fn what_stands_in_front_of_a_program_that_checks_need_not_be_known() {
     ] {
         assert_eq!(beside_shell(text, files), expected, "{text}");
     }
+}
+
+#[test]
+fn what_is_read_in_or_read_as_a_list_is_obeyed() {
+    let files = &[("lib.d/a.inc", "run() { :; }\n"), ("ci/known.txt", "x\n"), ("ci/one.sh", "true\n")];
+    for (text, expected) in [
+        ("for f in lib.d/*.inc; do . $f; done; run", "lib.d/. lib.d/a.inc."),
+        ("for f in lib.d/*.inc; do source \"${f}\" || exit 1; done", "lib.d/. lib.d/a.inc."),
+        ("for f in lib.d/*.inc; do cat $f; done", ""),
+        ("! grep -L good work.txt | grep -vxFf ci/known.txt", "ci/known.txt"),
+        ("grep -vf ci/known.txt work.txt; tar -xf ci/known.txt", "ci/known.txt"),
+    ] {
+        assert_eq!(beside_shell(text, files), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_limit_that_was_reached_does_not_read_as_nothing_more() {
+    let many: Vec<(String, String)> =
+        (0..=MOST_TURNS).map(|at| (format!("ci/{at}.sh"), String::new())).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let text = "for f in ci/*.sh; do sh $f || exit 1; done";
+    assert!(beside_shell(text, &many).contains("any script"));
+    assert!(!beside_shell(text, &many[..9]).contains("any script"));
+    let more: Vec<(String, String)> = (0..=MOST).map(|at| (format!("ci/{at}"), String::new())).collect();
+    let more: Vec<(&str, &str)> = more.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    assert!(beside_shell("run-parts ci", &more).contains("any script"));
+    assert!(!beside_shell("run-parts ci", &more[..9]).contains("any script"));
+    let long = format!("D=$(dirname \"$0\")\nsh \"$D/ci/0.sh\"\n{}", "# more\n".repeat(40_000));
+    assert!(beside_shell("sh check.sh", &[("check.sh", long.as_str())]).contains("any script"));
 }
 
 #[test]
