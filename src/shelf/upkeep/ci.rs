@@ -162,6 +162,8 @@ pub(super) struct CiAction {
     pub(super) of_variables: Vec<(String, String)>,
     /// Those that the matrix of the job says, as the one has them whose place a loop takes.
     pub(super) of_matrix: Vec<(String, String)>,
+    /// The same in each job of the matrix that could be that one.
+    pub(super) of_rows: Vec<(String, String)>,
     /// The inputs for which the matrix has a channel among its versions.
     pub(super) of_channels: BTreeSet<String>,
     /// Whether this is all that it is given, and no condition decides whether it is called.
@@ -179,6 +181,14 @@ impl CiAction {
         self.of_channels.contains(input)
             || self.inputs().any(|(known, value)| known == input && is_channel(value))
     }
+}
+
+/// The version that an action is given for most of the checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UsualVersion {
+    pub(super) action: String,
+    pub(super) input: String,
+    pub(super) version: String,
 }
 
 /// What the workflows of a repository say.
@@ -207,6 +217,8 @@ pub(super) struct CiContents {
     pub(super) of_other_machines: Vec<CiCommand>,
     /// What is known to be no check where it is read.
     pub(super) unused: Vec<UnusedCommand>,
+    /// The versions with which most checks are made, where these are not the newest ones.
+    pub(super) usual_versions: Vec<UsualVersion>,
 }
 
 /// Says of a check that it is none of a loop.

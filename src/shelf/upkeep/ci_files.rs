@@ -1,11 +1,12 @@
 //! Which files of a repository say what its CI checks.
 
-use super::ci::CiContents;
+use super::ci::{CiContents, UsualVersion};
 use super::ci_jobs::Workflow;
 use super::found_repository::Repository;
 use super::lined_yaml;
 use super::script_lines::is_plain;
 use super::unused::Reason;
+use super::usual_versions::usual_versions;
 use super::when_jobs_run::{
     is_after_merge, is_before_merge, is_only_called, is_started_by_changes, matrix, needs_another_event,
     value_of_matrix,
@@ -19,6 +20,17 @@ pub(super) const OWN_WORKFLOWS: [&str; 2] =
 
 /// Reads the workflows.
 pub(super) fn contents(repository: &Repository) -> CiContents {
+    let contents = contents_for(repository, &[]);
+    let usual = usual_versions(repository, &contents);
+    if usual.is_empty() {
+        return contents;
+    }
+    // Whatever else depends on a version, an option or an install, is then that of the same job.
+    CiContents { usual_versions: usual.clone(), ..contents_for(repository, &usual) }
+}
+
+/// Reads the workflows, with the jobs of their matrices that have the usual versions.
+fn contents_for(repository: &Repository, usual: &[UsualVersion]) -> CiContents {
     let mut contents = CiContents::default();
     let all: Vec<(&str, Node)> = workflows(repository).collect();
     let is_any_before_merge = all.iter().any(|(_, root)| is_before_merge(root));
@@ -29,7 +41,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
         contents.note_branches(root);
         let is_late = is_any_before_merge && is_after_merge(root);
         let read = |text: &str, root: &Node, contents: &mut CiContents| {
-            Workflow { repository, path, text, is_late }.read(root, contents);
+            Workflow { repository, path, text, is_late, usual }.read(root, contents);
         };
         let as_called = texts_as_called(repository, path, root, &all);
         if as_called.is_empty() {
@@ -44,7 +56,7 @@ pub(super) fn contents(repository: &Repository) -> CiContents {
     for (path, why) in unread(repository) {
         let text = repository.text(path).unwrap_or("");
         let Some(root) = lined_yaml::parse(text).filter(is_started_by_changes) else { continue };
-        Workflow { repository, path, text, is_late: false }.read_unused(&root, why, &mut contents);
+        Workflow { repository, path, text, is_late: false, usual }.read_unused(&root, why, &mut contents);
     }
     contents.settle();
     contents.settle_toolchains(repository);

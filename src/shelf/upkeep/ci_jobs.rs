@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::altered_checkout::{alters_checkout, writes_over};
 use super::checkouts::Checkouts;
 use super::ci::{
-    CALL_OF_ACTION, Caveat, CiAction, CiCommand, CiContents, OUTSIDE, definitions, is_commit, is_of_set_up,
-    joined, unused_line,
+    CALL_OF_ACTION, Caveat, CiAction, CiCommand, CiContents, OUTSIDE, UsualVersion, definitions, is_commit,
+    is_of_set_up, joined, unused_line,
 };
 use super::ci_steps::{
     asks_for_toolchain, defaults, fetches_built, filled, goes_on_beside, hands_on, hands_on_behind,
@@ -33,7 +33,7 @@ use super::when_jobs_run::{
 };
 use super::{lined_yaml, named_environments};
 use crate::base::node::{Entry, Node};
-use crate::base::text::first_word;
+use crate::base::text::{first_word, up_to};
 use crate::tools::{TOOLS, Tool, recognise_line};
 
 /// Returns what a line of which only its job knows all says of `CMake`: that the tests are called, or the definitions that are written
@@ -60,6 +60,8 @@ pub(super) struct Workflow<'r> {
     pub(super) text: &'r str,
     /// Whether it runs when a change is merged, where others run before.
     pub(super) is_late: bool,
+    /// The versions that a job is chosen for.
+    pub(super) usual: &'r [UsualVersion],
 }
 
 /// Where a step stands: its job, the directory of its commands as it is written, and the variables whose values are written in
@@ -253,9 +255,25 @@ impl Workflow<'_> {
             .filter(|(key, _)| is_of_python(key))
             .map(|(key, values)| (*key, supported_pythons(self.repository, values)))
             .collect();
-        MatrixLeg::of(job, &|key, value| {
-            supported.iter().all(|(known, values)| *known != key || values.contains(&value))
-        })
+        let usual = self.usual_inputs(job);
+        MatrixLeg::of(
+            job,
+            &|key, value| supported.iter().all(|(known, values)| *known != key || values.contains(&value)),
+            &|leg| usual.iter().all(|(written, version)| leg.put_in(written).trim() == *version),
+        )
+    }
+
+    /// Returns the inputs of the actions of a job whose values its matrix says, each with the usual one.
+    fn usual_inputs<'j>(&self, job: &'j Node) -> Vec<(&'j str, &str)> {
+        let of_step = |step: &'j Node| {
+            let name = lined_yaml::text(step.get("uses")).map(|uses| present_name(up_to(uses, &['@'])));
+            let usual = self.usual.iter().filter(move |usual| name == Some(usual.action.as_str()));
+            usual.filter_map(|usual| {
+                let written = lined_yaml::text(step.get("with")?.get(&usual.input))?;
+                written.contains("matrix.").then_some((written, usual.version.as_str()))
+            })
+        };
+        steps(job).into_iter().flat_map(of_step).collect()
     }
 
     /// Notes the environments of tox and nox that a job gives a workflow of others, which runs them.
@@ -379,6 +397,12 @@ impl Workflow<'_> {
             let written = lined_yaml::text(Some(&entry.value)).filter(|text| text.contains("matrix."))?;
             Some((entry.key.clone(), place.leg.put_in(written)))
         };
+        let of_each = |entry: &Entry| {
+            let written = lined_yaml::text(Some(&entry.value)).filter(|text| text.contains("matrix."));
+            let values = written.map(|written| place.leg.put_in_each(written)).unwrap_or_default();
+            values.into_iter().map(move |value| (entry.key.clone(), value))
+        };
+        let of_rows = inputs.iter().flat_map(of_each).filter(|(_, value)| is_plain_input(value)).collect();
         let is_of_channels = |entry: &&Entry| {
             of_entry(entry).is_some_and(|values| values.iter().any(|value| is_channel(value)))
         };
@@ -395,8 +419,18 @@ impl Workflow<'_> {
         let pin = (is_commit(version) && present_name(name) == name).then(|| self.pin(uses, version));
         let (name, version) = (present_name(name).to_owned(), version.to_owned());
         let is_whole = with.len() + of_matrix.len() == inputs.len() && step.get("if").is_none();
-        let action =
-            CiAction { name, version, pin, job, with, of_variables, of_matrix, of_channels, is_whole };
+        let action = CiAction {
+            name,
+            version,
+            pin,
+            job,
+            with,
+            of_variables,
+            of_matrix,
+            of_rows,
+            of_channels,
+            is_whole,
+        };
         if named.starts_with("./") {
             // With only some of its inputs, or without its condition, the action would do something else than in that job.
             if action.is_whole && action.of_matrix.is_empty() {

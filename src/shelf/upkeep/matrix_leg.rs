@@ -19,6 +19,8 @@ pub(super) struct MatrixLeg {
     is_whole: bool,
     /// The values of all jobs that may not fail.
     others: Vec<Row>,
+    /// The values of those that could be this job as well.
+    alike: Vec<Row>,
     /// Whether the job runs on a release of Ubuntu that has other packages than the one of the workflow that `init` writes.
     has_other_packages: bool,
 }
@@ -33,9 +35,13 @@ const OWN_LABELS: [&str; 2] = ["ubuntu-24.04", "ubuntu-latest"];
 const MOST_ROWS: usize = 512;
 
 impl MatrixLeg {
-    /// Chooses the job: on Linux, with the newest versions, and with no options that only some jobs have. A value is passed over
-    /// where the repository does not support it.
-    pub(super) fn of(job: &Node, is_supported: &dyn Fn(&str, &str) -> bool) -> Self {
+    /// Chooses the job: on Linux, with the newest versions unless others are usual, and with no options that only some jobs have. A value
+    /// is passed over where the repository does not support it.
+    pub(super) fn of(
+        job: &Node,
+        is_supported: &dyn Fn(&str, &str) -> bool,
+        is_usual: &dyn Fn(&Self) -> bool,
+    ) -> Self {
         let Some(node) = job.get("strategy").and_then(|node| node.get("matrix")) else {
             return Self::default();
         };
@@ -65,6 +71,11 @@ impl MatrixLeg {
                 left.retain(wish);
             }
         }
+        let alike = left.clone();
+        let has_usual = |row: &Row| is_usual(&Self::of_row(row.clone()));
+        if left.iter().any(has_usual) {
+            left.retain(has_usual);
+        }
         let keys = keys_in_order(&left);
         let rank = |row: &Row| -> Vec<Rank> {
             keys.iter().map(|key| value_in(row, key).map_or_else(Rank::default, rank_of)).collect()
@@ -75,12 +86,17 @@ impl MatrixLeg {
             let leg = Self::of_row(values);
             let label = leg.put_in(label);
             let has_other_packages = label.starts_with("ubuntu-") && !OWN_LABELS.contains(&label.as_str());
-            Self { others, has_other_packages, ..leg }
+            Self { others, alike, has_other_packages, ..leg }
         })
     }
 
     fn of_row(values: Row) -> Self {
-        Self { values, is_whole: true, others: Vec::new(), has_other_packages: false }
+        Self { values, is_whole: true, ..Self::default() }
+    }
+
+    /// Returns a text with the values of each job that could be this one.
+    pub(super) fn put_in_each(&self, text: &str) -> Vec<String> {
+        self.alike.iter().map(|row| Self::of_row(row.clone()).put_in(text)).collect()
     }
 
     /// Puts the values into a line that installs something. Packages of the system with a version in their names, `clang-10`, are those
@@ -314,7 +330,9 @@ mod tests {
     use super::*;
 
     fn leg(text: &str) -> MatrixLeg {
-        MatrixLeg::of(&lined_yaml::parse(text).unwrap(), &|_, value| value != "3.15")
+        MatrixLeg::of(&lined_yaml::parse(text).unwrap(), &|_, value| value != "3.15", &|leg| {
+            leg.value("usual") == Some("yes")
+        })
     }
 
     #[test]
@@ -338,6 +356,10 @@ mod tests {
             ),
             ("strategy: {matrix: {ruby: ['17', '21'], include: [{ruby: '21', gemfile: x}]}}", "21 x"),
             ("strategy: {matrix: {ruby: ['3.14', '3.15']}}", "3.14 "),
+            (
+                "strategy: {matrix: {include: [{ruby: '3.4', gemfile: b}, {ruby: '3.3', gemfile: c, usual: 'yes'}]}}",
+                "3.3 c",
+            ),
             ("strategy: {matrix: {ruby: [edge, x]}}", "x "),
             (
                 "strategy: {matrix: {ruby: '${{ fromJSON(needs.x.outputs.y) }}'}}",

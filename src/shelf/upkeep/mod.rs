@@ -44,6 +44,7 @@ mod test_text;
 mod toolchains;
 mod trial;
 mod unused;
+mod usual_versions;
 mod when_jobs_run;
 mod workflow;
 mod workflow_loop;

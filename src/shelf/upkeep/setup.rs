@@ -1063,6 +1063,19 @@ impl SetUpPlace<'_> {
         self.contents.actions.iter().filter(|action| self.jobs.contains(action.job.as_str()))
     }
 
+    /// Tells whether a job of these checks sets a driver up that measures what tests reach, for a check that no other job makes without.
+    fn needs_driver(&self) -> bool {
+        let without = |call: &&CiAction| call.inputs().any(|one| one.0 == "coverage" && one.1 == "none");
+        let (without, with): (Vec<&CiAction>, Vec<&CiAction>) = self.calls_of(PHP.name).partition(without);
+        let lines = &self.contents.commands;
+        let is_made_without = |line: &CiCommand| {
+            let mut others = lines.iter().filter(|other| words(&other.command) == words(&line.command));
+            others.any(|other| without.iter().any(|call| call.job == other.job))
+        };
+        let last = |call: &&CiAction| lines.get(*self.last_lines.get(call.job.as_str())?);
+        with.iter().filter_map(last).any(|line| !is_made_without(line))
+    }
+
     /// Returns those by which they call one action.
     fn calls_of(&self, name: &str) -> impl Iterator<Item = &CiAction> {
         self.near_actions().filter(move |action| action.name == name)
@@ -1105,12 +1118,13 @@ impl SetUpPlace<'_> {
     }
 
     /// Returns the value that the repository's own workflows give an input of an action, if it is not an expression: of the jobs that
-    /// make the checks, or else of any. Of several versions it is the newest.
+    /// make the checks, or else of any. Of several versions it is the one with which most checks are made, else the newest.
     fn of_ci(&self, action: &str, input: &str) -> Option<String> {
         let is_meant = |known: &&CiAction| known.name == action;
         let any = || self.contents.actions.iter().filter(is_meant);
         let near = || self.calls_of(action);
-        newest_of(near().flat_map(CiAction::inputs), input)
+        self.usual_version(action, input)
+            .or_else(|| newest_of(near().flat_map(CiAction::inputs), input))
             // What a variable of a job says, it says for what that does.
             .or_else(|| newest_of(near().flat_map(|known| &known.of_variables), input))
             .or_else(|| newest_of(any().flat_map(CiAction::inputs), input))
@@ -1118,7 +1132,19 @@ impl SetUpPlace<'_> {
 
     /// Returns the value that the jobs of the checks give an input of an action, as [`of_ci`](Self::of_ci) does.
     fn of_near_ci(&self, action: &str, input: &str) -> Option<String> {
-        newest_of(self.calls_of(action).flat_map(CiAction::inputs), input)
+        self.usual_version(action, input)
+            .or_else(|| newest_of(self.calls_of(action).flat_map(CiAction::inputs), input))
+    }
+
+    /// Returns the version with which the CI makes most checks, where a job of these checks has it.
+    fn usual_version(&self, action: &str, input: &str) -> Option<String> {
+        let mut usual = self.contents.usual_versions.iter();
+        let version = &usual.find(|usual| usual.action == action && usual.input == input)?.version;
+        let has_it = |call: &CiAction| {
+            let mut inputs = call.inputs().chain(&call.of_variables);
+            inputs.any(|(key, value)| key == input && value.trim() == version)
+        };
+        self.calls_of(action).any(has_it).then(|| version.clone())
     }
 
     /// Tells whether a job of these checks calls an action.
@@ -1501,15 +1527,38 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 }
 
 fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
-    let version = place.of_ci("shivammathur/setup-php", "php-version").unwrap_or_else(|| "8.4".to_owned());
+    let version = place.of_ci(PHP.name, "php-version").unwrap_or_else(|| "8.4".to_owned());
     let extensions = place.list_of_ci(PHP.name, "extensions").or_else(|| place.of_ci(PHP.name, "extensions"));
     let extensions = extensions.map(|value| ("extensions", value));
+    // How PHP is set up belongs to its version.
+    let has_version =
+        |call: &&CiAction| call.inputs().any(|(key, value)| key == "php-version" && *value == version);
+    let call = place.calls_of(PHP.name).find(has_version);
+    let of_call = |name: &'static str| {
+        let (_, value) = call?.inputs().find(|(key, _)| key == name)?;
+        Some((name, value.clone()))
+    };
     // Without a word on it the action leaves Xdebug on, which slows every test down.
-    let coverage = place.of_ci("shivammathur/setup-php", "coverage").unwrap_or_else(|| "none".to_owned());
-    vec![action(
-        &PHP,
-        [("php-version", version), ("coverage", coverage)].into_iter().chain(extensions).collect(),
-    )]
+    let of_any = || place.of_ci(PHP.name, "coverage").unwrap_or_else(|| "none".to_owned());
+    let without = of_call("coverage").filter(|(_, value)| value == "none" && !place.needs_driver());
+    let coverage = without.map_or_else(of_any, |(_, value)| value);
+    let settings = ["ini-file", "ini-values"].into_iter().filter_map(of_call);
+    let tools = tools_of_php(place).map(|tools| ("tools", tools));
+    let known = [("php-version", version.clone()), ("coverage", coverage)];
+    vec![action(&PHP, known.into_iter().chain(extensions).chain(settings).chain(tools).collect())]
+}
+
+/// Returns the tools that the action of PHP installs in the jobs of the checks, each once. `none` would leave Composer out.
+fn tools_of_php(place: &SetUpPlace<'_>) -> Option<String> {
+    let lists = place.calls_of(PHP.name).flat_map(CiAction::inputs).filter(|(key, _)| key == "tools");
+    let mut tools: Vec<&str> = Vec::new();
+    for tool in lists.flat_map(|(_, list)| list.split([',', '\n'])).map(str::trim) {
+        let name = |tool: &str| up_to(tool, &[':', '@']).to_owned();
+        if !matches!(tool, "" | "none") && !tools.iter().any(|known| name(known) == name(tool)) {
+            tools.push(tool);
+        }
+    }
+    (!tools.is_empty()).then(|| tools.join(", "))
 }
 
 fn elixir(place: &SetUpPlace<'_>) -> Vec<SetUp> {

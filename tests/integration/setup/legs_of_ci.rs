@@ -249,3 +249,20 @@ fn tests_of_cmake_may_stand_behind_options_of_folders() {
     let on = text(&[&files[..], &[(".github/workflows/ci.yml", of.as_str())]].concat());
     assert!(on.contains(" -Da_tests=ON && "), "{on}");
 }
+
+#[test]
+fn of_versions_the_one_counts_with_which_most_checks_are_made() {
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        include:\n          - {php: '8.2', flags: --prefer-lowest}\n          - {php: '8.4', flags: --odd}\n    steps:\n      - uses: shivammathur/setup-php@v2\n        with: {php-version: '${{ matrix.php }}', coverage: none, ini-file: development}\n      - run: composer update ${{ matrix.flags }}\n      - run: vendor/bin/phpunit\n  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: shivammathur/setup-php@v2\n        with: {php-version: '8.2', coverage: none, tools: 'cs2pr, phive'}\n      - run: vendor/bin/phpstan analyse\n  measure:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: shivammathur/setup-php@v2\n        with: {php-version: '7.4', coverage: xdebug, tools: 'cs2pr:1'}\n      - run: vendor/bin/phpunit\n";
+    let workflow = workflow_of(jobs, &[("composer.json", "{}\n")]);
+    assert_has(
+        &workflow,
+        &[
+            "php-version: \"8.2\"\n",
+            "coverage: none\n",
+            "ini-file: development\n",
+            "cs2pr, phive",
+            "composer update --prefer-lowest\n",
+        ],
+        &["8.4", "xdebug", "--odd"],
+    );
+}
