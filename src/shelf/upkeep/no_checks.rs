@@ -158,7 +158,8 @@ fn is_plain_command(command: &str, is_piped: bool) -> bool {
             }
             [first, ..] if without_assignments(&rest) != rest && first.contains('=') => {
                 let left = without_assignments(&rest).split_whitespace().count();
-                words.drain(..words.len() - left);
+                // Of quotes within quotes, what is left is no less than there was.
+                words.drain(..words.len().saturating_sub(left).max(1));
             }
             [first, ..] if is_assignment(first) => return true,
             ["sudo" | "nohup" | "stdbuf", ..] => {
@@ -329,6 +330,7 @@ mod tests {
     fn what_prints_fetches_or_sets_something_is_no_check() {
         for line in [
             "",
+            "files=\"[\\\"${charts[0]}/values.yaml\\\"]\"",
             "# npm test",
             "echo \"a && b; $(npm test)\"",
             "git config --global user.name x",
