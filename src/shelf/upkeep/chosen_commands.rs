@@ -11,6 +11,7 @@ use super::cmake_targets::target_checks;
 use super::drift_checks::drift_checks;
 use super::found_repository::{Finding, Repository};
 use super::hooks;
+use super::long_jobs::hours;
 use super::script_lines::{asks_git, without_assignments};
 use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
 use super::trial::{Trials, Tried};
@@ -52,6 +53,15 @@ pub struct Plan {
     pub tentative: Vec<Check>,
     /// What may be added, and what else was seen.
     pub unused: Vec<UnusedCommand>,
+    /// How many hours the checks may take together, where that is more than one.
+    pub hours: u32,
+}
+
+impl Plan {
+    /// Returns how many hours the loop may take.
+    pub(super) fn allowed_hours(&self) -> u32 {
+        self.hours.max(1)
+    }
 }
 
 /// How many checks of one purpose a loop has. What is more is named.
@@ -219,7 +229,9 @@ fn plan(repository: &Repository, mends: bool) -> Plan {
     accounted.retain(|one| !before.iter().any(|known| known.call() == one.call()));
     let configured = offers::configured(repository, in_ci, &called);
     let unused = before.into_iter().chain(accounted).chain(configured).collect();
-    Plan { checks, tentative, unused }
+    let all: Vec<&Finding> = checks.iter().map(|check| &check.finding).collect();
+    let hours = hours(&contents, &all);
+    Plan { checks, tentative, unused, hours }
 }
 
 /// Returns the hooks of pre-commit and the tasks that nothing runs for changes, beside what the CI looks for itself: checks only where

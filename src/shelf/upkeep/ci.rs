@@ -207,6 +207,8 @@ pub(super) struct CiContents {
     pub(super) put_in: BTreeSet<String>,
     /// The branches whose pushes start the workflows, where these name them one by one.
     pub(super) branches: Vec<String>,
+    /// How many minutes jobs may take, where the file says it.
+    pub(super) minutes: Vec<(String, u32)>,
     /// The image that GitLab's jobs run in.
     pub(super) image: Option<String>,
     /// The runner of GitHub's jobs, where every job that checks the repository out needs macOS.

@@ -122,6 +122,9 @@ impl Workflow<'_> {
             let mut variables = variables(job.value.get("env"), &of_leg);
             variables.extend(self::variables(root.get("env"), &of_leg));
             let id = format!("{}:{}", self.path, job.key);
+            let minutes =
+                lined_yaml::text(job.value.get("timeout-minutes")).and_then(|text| text.parse().ok());
+            contents.minutes.extend(minutes.map(|minutes| (id.clone(), minutes)));
             contents.services.extend(JobServices::of(&job.value, id.clone(), root, self.text, &leg));
             contents.containers.extend(JobContainer::of(&job.value, id, self.text, &leg));
             let label = lined_yaml::text(job.value.get("runs-on"));

@@ -10,7 +10,7 @@ use super::found_repository::Repository;
 use super::loop_text::COMMIT;
 use super::script_lines::without_assignments;
 use super::setup::{SetUp, SetUpStep, UV, steps, unbound};
-use super::workflow_loop::{MINUTES, WorkflowLoop};
+use super::workflow_loop::WorkflowLoop;
 use super::yaml_style::quoted;
 use crate::tools::recognise_line;
 
@@ -23,9 +23,10 @@ pub(super) fn gitlab(repository: &Repository, contents: &CiContents, loops: &[Wo
         let image = contents.image.clone().unwrap_or_else(|| image(one.settled, &steps).to_owned());
         let _ = write!(
             out,
-            "{}:\n  image: {}\n  timeout: {MINUTES} minutes\n  interruptible: true\n  before_script:\n",
+            "{}:\n  image: {}\n  timeout: {} minutes\n  interruptible: true\n  before_script:\n",
             quoted(&format!("ll-loop {name}")),
-            quoted(&image)
+            quoted(&image),
+            one.minutes()
         );
         let mut missing = missing(&steps, &image);
         // The repository's own image has what its jobs call.

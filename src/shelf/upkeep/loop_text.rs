@@ -35,7 +35,8 @@ pub fn loop_text(
     let _ = writeln!(out, "description: {}", quoted(&described));
     let first = checks.first().map_or("done", |check| check.name.as_str());
     // Strict, as the steps of GitHub are: a failure within a line or a pipe must not end as a success.
-    let _ = writeln!(out, "initial: {first}\ntimeout: 1h\nshell: [bash, -euo, pipefail, -c]");
+    let hours = plan.allowed_hours();
+    let _ = writeln!(out, "initial: {first}\ntimeout: {hours}h\nshell: [bash, -euo, pipefail, -c]");
     if let [first, ..] = packages {
         // Commands get the package in a variable: text put into a command would be read as shell.
         let described = quoted(&format!("the package, such as {first}"));

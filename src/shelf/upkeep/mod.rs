@@ -23,6 +23,7 @@ mod job_services;
 mod licence_header;
 mod line_purpose;
 mod lined_yaml;
+mod long_jobs;
 mod loop_reuse;
 mod loop_text;
 mod matrix_condition;

@@ -70,12 +70,13 @@ pub fn test_text(name: &str, plan: &Plan, packages: &[String], trials: &Trials) 
         }
     }
     if let Some(first) = checks.first() {
-        // Two hours are more than the one after which every loop of `init` ends.
+        // This is more than the time after which the loop ends.
+        let hours = plan.allowed_hours() + 1;
         let _ = write!(
             out,
             "  - name: a check that could not be run\n{given}    mocks:\n      {name}:\n        exit: 127\n        \
              stderr: \"make: not found\"\n    expect:\n      outcome: error\n  \
-             - name: a check that takes longer than the loop may\n{given}    mocks:\n      {name}:\n        takes: 2h\n    \
+             - name: a check that takes longer than the loop may\n{given}    mocks:\n      {name}:\n        takes: {hours}h\n    \
              expect:\n      outcome: timeout\n",
             name = first.name
         );

@@ -15,7 +15,7 @@ use super::setup::{
     CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, container, jobs_of, services, steps, variables,
     without_image,
 };
-use super::workflow_loop::{MINUTES, WorkflowLoop};
+use super::workflow_loop::WorkflowLoop;
 use super::yaml_style::quoted;
 
 /// The CI system that a workflow is for.
@@ -82,6 +82,7 @@ fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
             steps,
             surroundings: container.map_or_else(String::new, JobContainer::text) + &surroundings,
             jobs: jobs_of(contents, one.settled),
+            minutes: one.minutes(),
             repository,
             contents,
         };
@@ -115,6 +116,8 @@ struct GithubJob<'p> {
     surroundings: String,
     /// The jobs that make its checks.
     jobs: BTreeSet<&'p str>,
+    /// How many minutes it may take.
+    minutes: u32,
     repository: &'p Repository,
     contents: &'p CiContents,
 }
@@ -179,10 +182,11 @@ impl GithubJob<'_> {
         // A release and not `ubuntu-latest`, which moves on one day and could make a loop fail without a change.
         let _ = write!(
             out,
-            "  {}:\n    name: {}\n    runs-on: {}\n    timeout-minutes: {MINUTES}\n",
+            "  {}:\n    name: {}\n    runs-on: {}\n    timeout-minutes: {}\n",
             self.id(),
             value(&title),
-            self.contents.macos.as_deref().unwrap_or("ubuntu-24.04")
+            self.contents.macos.as_deref().unwrap_or("ubuntu-24.04"),
+            self.minutes
         );
         if has_packages {
             // One package that fails says nothing about the others.

@@ -10,5 +10,9 @@ pub struct WorkflowLoop<'p> {
     pub settled: &'p Plan,
 }
 
-/// How long a job may take. The loop ends after an hour by itself, and says where.
-pub(super) const MINUTES: u32 = 75;
+impl WorkflowLoop<'_> {
+    /// Returns how many minutes a job may take. The loop ends a quarter of an hour before by itself, and says where.
+    pub(super) fn minutes(&self) -> u32 {
+        60 * self.settled.allowed_hours() + 15
+    }
+}

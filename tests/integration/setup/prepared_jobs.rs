@@ -1,6 +1,6 @@
 //! How the workflow that `ll-loop init` writes makes its job ready: as those are that make the same checks.
 
-use super::init::{assert_has, workflow_of};
+use super::init::{assert_has, workflow_of, written};
 
 #[test]
 fn a_tool_of_go_is_not_bound_to_the_go_of_the_project_and_has_the_version_that_ci_names() {
@@ -124,4 +124,17 @@ fn a_job_has_the_terraform_that_its_tests_call() {
         &["uses: hashicorp/setup-terraform@", "terraform_wrapper: \"false\"\n", "uses: actions/setup-go@"],
         &[],
     );
+}
+
+#[test]
+fn a_loop_may_take_as_long_as_the_jobs_together_whose_checks_it_makes() {
+    let job = |name: &str, minutes: u32| {
+        format!(
+            "  {name}:\n    runs-on: ubuntu-latest\n    timeout-minutes: {minutes}\n    steps:\n      - run: make {name}\n"
+        )
+    };
+    let jobs = job("lint", 20) + &job("test", 90) + &job("other", 300);
+    let (text, workflow) = written(&jobs, &[("Makefile", "lint:\n\tx\ntest:\n\ty\nother:\n\tz\n")]);
+    assert_has(&text, &["timeout: 2h\n"], &[]);
+    assert_has(&workflow, &["timeout-minutes: 135\n"], &[]);
 }
