@@ -16,14 +16,14 @@ pub(super) fn as_in_ci(
     own: &[(String, String)],
 ) -> String {
     let set = |(name, value): &(String, String)| Some(format!("{name}={} ", shlex::try_quote(value).ok()?));
-    // A variable would hold for the first of several commands alone.
+    // Before several commands, a variable would hold for the first of them alone.
     let is_one = !check.command.contains(['|', ';', '&']);
     // What stands in the command was put in there.
     let is_in = |value: &str| value.len() > 2 && check.command.contains(value);
-    let of_check = own
-        .iter()
-        .filter(|(name, value)| is_one && !is_in(value) && !check.command.contains(&format!("{name}=")));
+    let of_check =
+        own.iter().filter(|(name, value)| !is_in(value) && !check.command.contains(&format!("{name}=")));
     let own: String = of_check.filter_map(set).collect();
+    let own = if is_one || own.is_empty() { own } else { format!("export {}&& ", own) };
     let command = format!("{own}{}{}", steering(repository, contents, check), check.command);
     let on_terminal = on_terminal_alone(repository, contents, check).and_then(|call| call.with(&command));
     on_terminal.unwrap_or(command)
@@ -96,7 +96,7 @@ pub(super) fn is_of_checks(contents: &CiContents, one: &(String, String)) -> boo
         || is_action
         || MACHINES.contains(&name)
         || is_steering
-        || name == "NODE_ENV"
+        || matches!(name, "NODE_ENV" | "TOXENV" | "TOX_ENV" | "NOXSESSION")
         || name.contains("COLOR"))
 }
 

@@ -114,11 +114,21 @@ impl Caveat {
     }
 }
 
+/// What a line stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineKind {
+    /// Itself.
+    Usual,
+    /// All of a step that installs something.
+    InstallOfStep,
+}
+
 /// A line that a job runs.
 #[derive(Clone, Debug)]
 pub(super) struct CiCommand {
     /// The command, which needs nothing of the job around it.
     pub(super) command: String,
+    pub(super) kind: LineKind,
     /// The directory in which it is called; empty for the top.
     pub(super) directory: String,
     /// The job, named with its file.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ci::{Caveat, CiCommand, CiContents, joined, unused_finding, words};
+use super::ci::{Caveat, CiCommand, CiContents, LineKind, joined, unused_finding, words};
 use super::found_repository::{Finding, Repository};
 use super::line_purpose::{PUBLISHES, check_of, is_build, prepares, script_of};
 use super::node_packages::package_manager;
@@ -59,6 +59,9 @@ pub(super) fn run(repository: &Repository, contents: &CiContents, composed: &[Co
         if let Some(one) = composed.iter().find(|one| one.lines.contains(&at)) {
             // Its first line stands for all of them.
             first.extend((one.lines.first() == Some(&at)).then(|| one.finding.clone()));
+            continue;
+        }
+        if line.kind == LineKind::InstallOfStep {
             continue;
         }
         let needs_more = line.needs_others() || line.has(Caveat::LacksService);

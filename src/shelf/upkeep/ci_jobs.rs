@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::altered_checkout::{alters_checkout, writes_over};
 use super::checkouts::Checkouts;
 use super::ci::{
-    CALL_OF_ACTION, Caveat, CiAction, CiCommand, CiContents, OUTSIDE, UsualVersion, definitions, is_commit,
-    is_of_set_up, joined, unused_line,
+    CALL_OF_ACTION, Caveat, CiAction, CiCommand, CiContents, LineKind, OUTSIDE, UsualVersion, definitions,
+    is_commit, is_of_set_up, joined, unused_line,
 };
 use super::ci_steps::{
     asks_for_toolchain, defaults, fetches_built, filled, goes_on_beside, hands_on, hands_on_behind,
@@ -15,6 +15,7 @@ use super::ci_steps::{
 };
 use super::found_repository::{Evidence, Repository};
 use super::install_lines::{adds_source, is_install, makes_ready};
+use super::install_steps::whole_install;
 use super::job_services::{JobContainer, JobServices, variables};
 use super::matrix_leg::MatrixLeg;
 use super::result_files::without_result_files;
@@ -87,6 +88,8 @@ struct JobPlace<'j> {
     leg: MatrixLeg,
     /// Whether a loop takes the place of all jobs of the matrix, each of which has a task of its own.
     has_task_each: bool,
+    /// The environments of tox and nox that its variables name, each with the variable.
+    environments: Vec<(&'static str, &'j str)>,
     /// As in [`CiCommand`].
     condition: Option<&'j str>,
     is_before_checkout: bool,
@@ -146,6 +149,7 @@ impl Workflow<'_> {
             };
             for node in [root, &job.value] {
                 place.add(Caveat::HasSecrets, has_secrets(node));
+                place.name_environments(node);
             }
             let checks_out = |step: &Node| {
                 lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"))
@@ -342,6 +346,7 @@ impl Workflow<'_> {
             matrix,
             ..place.clone()
         };
+        place.name_environments(step);
         place.caveats.remove(&Caveat::AsksEarlier);
         place.add(Caveat::AsksEarlier, asks_earlier_steps(condition));
         place.add(Caveat::AsksForLabel, asks_for_label(condition));
@@ -361,7 +366,7 @@ impl Workflow<'_> {
             let named = lined_yaml::text(step.get("name")).filter(|name| is_plain(name));
             let said = named.or(first).unwrap_or("").to_owned();
             contents.unused.push(unused_line(&said, "", self.evidence(script, 0), Reason::OtherShell));
-        } else if let Some(script) = step.get("run") {
+        } else if let Some(script) = step.get("run").filter(|_| !self.install(step, place, contents)) {
             for place in place.of_each_place(self.repository, lined_yaml::text(Some(script))) {
                 match place.known_directory() {
                     Some(mut directory) => self.script(script, &place, &mut directory, contents),
@@ -373,6 +378,22 @@ impl Workflow<'_> {
         if let Some(uses) = step.get("uses") {
             self.action(step, uses, place, contents);
         }
+    }
+
+    /// Notes a step that installs something by its name, before any check of its job, as one line, and tells whether it is such a step.
+    fn install(&self, step: &Node, place: &JobPlace<'_>, contents: &mut CiContents) -> bool {
+        let Some(script) = step.get("run") else { return false };
+        let text = place.with_variables(&spaced(lined_yaml::text(Some(script)).unwrap_or("")));
+        let name = lined_yaml::text(step.get("name"));
+        let install = whole_install(name, &text).filter(|_| StepShell::of(place.shell) == StepShell::Posix);
+        let is_behind_check = contents.commands.iter().any(|line| line.is_check_of(&place.id(self.path)));
+        let directory = place.known_directory().and_then(|directory| place.checkouts.inside(&directory));
+        let (Some(install), Some(directory), false) = (install, directory, is_behind_check) else {
+            return false;
+        };
+        let line = self.command(&install, directory, place, self.evidence(script, 0));
+        contents.commands.push(CiCommand { command: install, kind: LineKind::InstallOfStep, ..line });
+        true
     }
 
     /// Notes the action that a step uses, and the command that it stands for.
@@ -520,7 +541,7 @@ impl Workflow<'_> {
             place.add(Caveat::AltersCheckout, writes_over(self.repository, &below, &line));
             place.toolchain = RustToolchain::of_line(&place.with_values(&line, ""), &place.matrix)
                 .unwrap_or(place.toolchain);
-            let line = place.with_values(&line, directory);
+            let line = place.with_values(&place.with_environments(&line), directory);
             let line = whole_line(without_reporter(&place.with_options_of_leg(&line)));
             if leaves_tasks_out(&line, &place.matrix) {
                 let evidence = self.evidence(node, at);
@@ -645,6 +666,7 @@ impl Workflow<'_> {
         let of_variable = of_variable.map(|(_, value)| RustToolchain::Named(vec![value.clone()]));
         CiCommand {
             command: without_result_files(self.repository, &directory, command),
+            kind: LineKind::Usual,
             caveats,
             toolchain: of_variable.unwrap_or_else(|| place.toolchain.clone()),
             directory,
@@ -667,6 +689,19 @@ impl<'j> JobPlace<'j> {
     /// Notes what speaks against the lines from here on, if it holds.
     fn add(&mut self, caveat: Caveat, holds: bool) {
         self.caveats.extend(holds.then_some(caveat));
+    }
+
+    /// Notes the environments of tox and nox that the variables of a step, a job or a workflow name: the nearest comes last.
+    fn name_environments(&mut self, node: &'j Node) {
+        let env = node.get("env");
+        let named = named_environments::VARIABLES.into_iter();
+        let named = named.filter_map(|name| Some((name, lined_yaml::text(env?.get(name))?)));
+        self.environments.extend(named);
+    }
+
+    /// Returns a line with the environments that a variable names for its runner, where it names none itself.
+    fn with_environments(&self, line: &str) -> String {
+        named_environments::with_variables(line, &self.environments)
     }
 
     /// Returns commands of a step that gives them a terminal.

@@ -4,7 +4,14 @@ use super::script_lines::without_assignments;
 use crate::base::text::{after_last, first_word};
 
 /// What installs what a repository depends on, by how the command begins.
-const INSTALLS: [&str; 68] = [
+const INSTALLS: [&str; 75] = [
+    "vcpkg install",
+    "vcpkg update",
+    "conan install",
+    "sysctl -w",
+    "modprobe",
+    "xcode-select -s",
+    "xcode-select --switch",
     "snap install",
     "gem install",
     "cargo binstall",
@@ -244,9 +251,25 @@ fn is_install_of_package(path: &str) -> bool {
     path.trim_start_matches("./").starts_with("node_modules/") && name.starts_with("install.")
 }
 
+/// What makes a machine ready, or installs what no language of a project asks for.
+const BESIDE: [&str; 8] = ["conan", "flatpak", "modprobe", "nix", "snap", "sysctl", "vcpkg", "xcode-select"];
+
 /// Tells whether a line installs what comes beside the packages that a project depends on: those of the system, and browsers.
 pub(super) fn is_beside_packages(command: &str) -> bool {
-    is_of_system(command) || fetches_browsers(command)
+    is_of_system(command) || fetches_browsers(command) || BESIDE.contains(&first_word(as_user(command)))
+}
+
+/// Returns the language whose packages a line installs, where it is one that a manager of packages belongs to.
+pub(super) fn language_of_install(command: &str) -> Option<&'static str> {
+    let language = match first_word(as_user(command)) {
+        "pip" | "pip3" | "python" | "python3" | "uv" | "poetry" | "pdm" | "pipenv" | "hatch" => "python",
+        "npm" | "pnpm" | "yarn" | "bun" => "node",
+        "bundle" => "ruby",
+        "composer" => "php",
+        "mix" => "elixir",
+        _ => return None,
+    };
+    Some(language)
 }
 
 /// Tells whether a command leaves nothing behind that another one needs, or only what every machine has: of a line with several, the

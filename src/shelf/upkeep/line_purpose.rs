@@ -1,7 +1,7 @@
 //! What one line of a job checks, or why it checks nothing.
 
 use super::altered_checkout::alters_files;
-use super::ci::{Caveat, CiCommand, joined};
+use super::ci::{Caveat, CiCommand, LineKind, joined};
 use super::found_repository::{Finding, Repository};
 use super::no_checks::is_plainly_none;
 use super::recipes::{MAKEFILES, first_recipe, recipes};
@@ -15,6 +15,9 @@ use crate::tools::{
 
 /// Returns what a command of a job is, if it is a check or mends; otherwise why it is neither.
 pub(super) fn check_of(repository: &Repository, line: &CiCommand) -> Result<Finding, Reason> {
+    if line.kind == LineKind::InstallOfStep {
+        return Err(Reason::Prepares);
+    }
     if line.condition.as_deref().is_some_and(names_interpreter) {
         return Err(Reason::OtherInterpreter);
     }
@@ -31,6 +34,9 @@ pub(super) fn check_of(repository: &Repository, line: &CiCommand) -> Result<Find
     }
     let words = shlex::split(&line.command).ok_or(Reason::Joined)?;
     let found = recognise(&words).filter(|found| !only_interprets(found));
+    if only_shows(&words, found.as_ref()) {
+        return Err(Reason::Unknown);
+    }
     let variables = steering(found.as_ref(), line);
     if words.iter().any(|word| is_made(repository, word)) {
         return Err(Reason::NamesBuilt);
@@ -121,6 +127,18 @@ fn names_interpreter(condition: &str) -> bool {
 /// Tells whether a known tool is called for a script alone, `node scripts/check.js`, which says what is done.
 fn only_interprets(found: &Recognised) -> bool {
     found.tool.name == "node" && found.manner == Manner::Other
+}
+
+/// Tells whether a program is only asked for its version or its help, `tflint -v`. To tests, `-v` says how much they tell.
+fn only_shows(words: &[String], found: Option<&Recognised>) -> bool {
+    let is_linter = found.is_some_and(|found| {
+        found.tasks.is_empty() && matches!(found.purpose, Some(Purpose::Lint | Purpose::Format))
+    });
+    match words {
+        [_, option] if matches!(option.as_str(), "-v" | "-h" | "help") => is_linter,
+        [_, .., option] => matches!(option.as_str(), "--version" | "-V" | "--help"),
+        [] | [_] => false,
+    }
 }
 
 /// Variables that say for what machine or with which toolchain a job works, and not how strictly.

@@ -19,6 +19,7 @@ mod found_repository;
 mod gitlab;
 mod hooks;
 mod install_lines;
+mod install_steps;
 mod job_services;
 mod licence_header;
 mod line_purpose;

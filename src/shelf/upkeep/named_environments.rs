@@ -1,6 +1,39 @@
-//! The environments of tox and nox by their names, which workflows of others take as inputs and run.
+//! The environments of tox and nox by their names, which variables say, and inputs that workflows of others take and run.
 
+use super::ci::words;
 use super::found_repository::Repository;
+
+/// The variables by which tox and nox are told what to run.
+pub(super) const VARIABLES: [&str; 3] = ["TOXENV", "TOX_ENV", "NOXSESSION"];
+
+/// Returns a line with the environments that variables name for its runner: in their places, or where it names none itself, behind it.
+pub(super) fn with_variables(line: &str, named: &[(&'static str, &str)]) -> String {
+    // The nearest comes last.
+    let put_in = |line: String, (name, value): &(&'static str, &str)| {
+        let ways =
+            [format!("\"${name}\""), format!("\"${{{name}}}\""), format!("${{{name}}}"), format!("${name}")];
+        ways.iter().fold(line, |line, way| line.replace(way, value))
+    };
+    let line = named.iter().rev().fold(line.to_owned(), put_in);
+    let all = words(&line);
+    let Some((runner, rest)) = all.split_first() else { return line };
+    let (begin, option) = match *runner {
+        "tox" => ("TOX", "-e"),
+        "nox" => ("NOX", "-s"),
+        _ => return line,
+    };
+    let names = |word: &&str| {
+        ["-e", "-f", "-m", "-s", "-k", "-t", "--env", "--session", "--tags", "--label"]
+            .iter()
+            .any(|option| word.starts_with(option))
+    };
+    let is_bare = rest.first().is_none_or(|word| word.starts_with('-')) && !rest.iter().any(names);
+    let value = named.iter().rfind(|(name, _)| name.starts_with(begin)).map(|(_, value)| value.trim());
+    match value.filter(|value| is_bare && !value.is_empty() && !line.contains([';', '|', '&'])) {
+        Some(value) if !line.contains(" -- ") => format!("{line} {option} {value}"),
+        Some(_) | None => line,
+    }
+}
 
 /// Returns the calls of the environments that a line of an input names: by their names alone, or behind `tox -e`.
 pub(super) fn calls_in(repository: &Repository, line: &str) -> Vec<String> {
@@ -54,6 +87,25 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_name_environments() {
+        let named = [("TOXENV", "all"), ("NOXSESSION", "tests"), ("TOXENV", "${{ matrix.env }}")];
+        for (line, expected) in [
+            ("tox", "tox -e ${{ matrix.env }}"),
+            ("uv run tox run -v", "uv run tox run -v -e ${{ matrix.env }}"),
+            ("tox -e \"$TOXENV\"", "tox -e ${{ matrix.env }}"),
+            ("tox -e lint", "tox -e lint"),
+            ("tox -- -k x", "tox -- -k x"),
+            ("tox list", "tox list"),
+            ("nox", "nox -s tests"),
+            ("nox -s lint", "nox -s lint"),
+            ("make", "make"),
+        ] {
+            assert_eq!(with_variables(line, &named), expected, "{line}");
+        }
+        assert_eq!(with_variables("tox", &[]), "tox");
+    }
 
     #[test]
     fn a_line_of_an_input_calls_the_environments_that_it_names() {

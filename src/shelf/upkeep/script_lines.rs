@@ -172,6 +172,7 @@ fn end_of_text(line: &str) -> Option<&str> {
 
 /// Returns why a line is not understood: a part of it is computed, or it needs the shell around it.
 pub(super) fn why_not_understood(line: &str) -> Reason {
+    let line = &without_expressions(line);
     let is_computed = line.contains(['$', '`']) && !line.contains(['|', ';', '>', '<', '\n']);
     let is_statement = matches!(first_word(line), "if" | "for" | "while" | "until" | "case");
     // What stands in another command joins nothing.
@@ -183,6 +184,17 @@ pub(super) fn why_not_understood(line: &str) -> Reason {
         () if is_computed => Reason::OnlyJobKnows,
         () => Reason::Joined,
     }
+}
+
+/// Returns a line with a sign of the shell in the place of each expression, whose own signs join nothing: `${{ a && b }}`.
+fn without_expressions(line: &str) -> String {
+    let mut parts = line.split("${{");
+    let mut out = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        out.push('$');
+        out.push_str(part.split_once("}}").map_or(part, |(_, behind)| behind));
+    }
+    out
 }
 
 /// Returns a line without the commands that it takes values from, `$(pwd)`.
@@ -337,7 +349,9 @@ fn is_understood(line: &str, bare: &str) -> bool {
     // What the shell or a loop puts in is computed, in whatever quotes it stands.
     let is_computed = line.contains(['$', '`', '\\']);
     !is_computed
-        && !bare.replace("&&", "").contains(['|', ';', '&', '>', '<', '#', '(', '{'])
+        && !bare.replace("&&", "").contains(['|', ';', '&', '>', '<', '(', '{'])
+        // Within a word, as in `nix build .#docs`, it begins no comment.
+        && !bare.split_whitespace().any(|word| word.starts_with('#'))
         && !line.is_empty()
         && line.len() <= 300
         && !line.chars().any(char::is_control)
@@ -396,6 +410,19 @@ pub(super) fn is_plain_input(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_signs_of_an_expression_or_a_word_join_nothing() {
+        assert_eq!(understood_commands("nix build .#docs && x"), Some(vec!["nix build .#docs", "x"]));
+        assert_eq!(understood_commands("x #docs"), None);
+        for (line, expected) in [
+            ("cargo test ${{ a && '-b' || '' }}", Reason::OnlyJobKnows),
+            ("cargo test $(x)", Reason::AsksCommand),
+            ("cargo test ${{ a }} | tee x", Reason::Joined),
+        ] {
+            assert_eq!(why_not_understood(line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn git_is_asked_for_files_and_not_for_commits() {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::called_as_in_ci::is_of_checks;
 use super::chosen_commands::{Check, Plan};
-use super::ci::{CiAction, CiCommand, CiContents, is_of_set_up, words};
+use super::ci::{CiAction, CiCommand, CiContents, LineKind, is_of_set_up, words};
 use super::found_repository::{Finding, Repository, declared};
 use super::install_lines::{
     adds_source, fetches_browsers, installs_of_system, is_beside_packages, is_frozen, is_install, is_of_root,
-    is_of_system, is_same_install, without_pinned_packages,
+    is_of_system, is_same_install, language_of_install, without_pinned_packages,
 };
 use super::job_services::{JobContainer, JobServices};
 use super::node_packages::package_manager;
@@ -17,8 +17,8 @@ use super::recipes::{MAKEFILES, first_recipe, recipes};
 use super::rust_toolchain::{VARIABLE, component, is_toolchain, made_usual, named_by};
 use super::script_lines::without_assignments;
 use super::task_texts::lines_of_task;
-use super::when_jobs_run::{newest, version_parts};
-use crate::base::text::{after_last, up_to};
+use super::when_jobs_run::{is_channel, newest, version_parts};
+use crate::base::text::{after_last, first_word, up_to};
 use crate::judges::tree::extension;
 use crate::tools::{TOOLS, Tool, recognise, recognise_line};
 
@@ -324,7 +324,11 @@ impl SetUpPlace<'_> {
         let of_ci = self.installs_of_ci(&languages);
         // Packages of the system and browsers come beside what a project depends on; any other line of the job, also a script of
         // its own, stands for the lock files.
-        let is_all = !of_ci.iter().all(|command| is_beside_packages(command));
+        let is_of_step = |command: &str| {
+            let mut lines = self.contents.commands.iter();
+            lines.any(|line| line.kind == LineKind::InstallOfStep && line.command == command)
+        };
+        let is_all = !of_ci.iter().all(|command| is_beside_packages(command) || is_of_step(command));
         let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
         // A package fetches its browsers when it is installed itself.
         let is_early = |command: &String| is_all || !fetches_browsers(command);
@@ -675,7 +679,8 @@ impl SetUpPlace<'_> {
             let is_new = !found.contains(&command.command);
             let is_for_all = made_usual(&command.command).is_none()
                 || jobs.iter().all(|job| self.calls(job, &command.command));
-            let installs = is_install(&command.command) && !installs_archive(&command.command)
+            let installs = command.kind == LineKind::InstallOfStep
+                || is_install(&command.command) && !installs_archive(&command.command)
                 || self.is_own_set_up(&command.command);
             if is_here && is_new && is_for_all && installs {
                 let is_exact = |command: &str| command.starts_with("uv sync");
@@ -688,6 +693,10 @@ impl SetUpPlace<'_> {
         if is_of_others && !self.installs_of_files(languages).is_empty() {
             found.retain(|command| is_of_system(command));
         }
+        let is_of_language = |command: &String| {
+            language_of_install(command).is_none_or(|language| languages.contains(language))
+        };
+        found.retain(|command| !is_of_others || is_of_language(command));
         // Of one package, the version that is named is the one that another line wants as well.
         let pinned = found.clone();
         found.retain(|command| !pinned.iter().any(|other| other.starts_with(&format!("{command}=="))));
@@ -971,7 +980,8 @@ impl SetUpPlace<'_> {
                 _ => (program.clone(), self.install_of_program(program, &words)),
             };
             let of_task = self.tools_of_task(finding);
-            for (program, install) in install.map(|install| (program, install)).into_iter().chain(of_task) {
+            let of_others = install.map(|install| (program, install)).into_iter().chain(of_task);
+            for (program, install) in of_others.filter(|(_, install)| !self.makes(install)) {
                 let is_of_python = install.starts_with("pip install ");
                 let is_brought =
                     self.brought(steps, &program) || is_of_python && self.installs_python(finding, steps);
@@ -981,6 +991,34 @@ impl SetUpPlace<'_> {
             }
         }
         found
+    }
+
+    /// Tells whether what a command installs is what the repository itself makes: a release of that is not what is checked.
+    fn makes(&self, install: &str) -> bool {
+        let Some(last) = install.split(' ').rfind(|word| !word.starts_with('-')) else { return false };
+        let name = last.split(['@', '=']).next().unwrap_or(last);
+        let is_module = || {
+            let module = self
+                .repository
+                .text("go.mod")
+                .and_then(|text| text.lines().find_map(|line| line.strip_prefix("module ")).map(str::trim));
+            let behind = module.and_then(|module| name.strip_prefix(module));
+            behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
+        };
+        let is_named = |file: &str, sign: &str| {
+            let is_name = |line: &str| {
+                let value =
+                    line.trim().strip_prefix(sign).map(|rest| rest.trim_start_matches([' ', '=', ':']));
+                value.is_some_and(|value| value.trim_matches([' ', ',', '"', '\'']) == name)
+            };
+            self.repository.text(file).is_some_and(|text| text.lines().any(is_name))
+        };
+        match first_word(install) {
+            "go" => is_module(),
+            "cargo" => is_named("Cargo.toml", "name"),
+            "npm" => is_named("package.json", "\"name\""),
+            _ => is_named("pyproject.toml", "name"),
+        }
     }
 
     /// Returns the tools that a task calls by themselves, each with what installs it. Those of Python and Node come with the packages
@@ -1156,8 +1194,10 @@ impl SetUpPlace<'_> {
     /// that moves, a version that is named is the oldest that the repository takes.
     fn released_of_ci(&self, action: &str, input: &str) -> Option<String> {
         let has_channel = |known: &CiAction| known.name == action && known.has_channel(input);
+        // A channel alone is what everything is made with.
+        let is_one = |version: &String| version == "stable" || is_channel(version);
         self.of_ci(action, input)
-            .filter(|version| version == "stable" || !self.contents.actions.iter().any(has_channel))
+            .filter(|version| is_one(version) || !self.contents.actions.iter().any(has_channel))
     }
 
     /// Returns all values that the repository's own workflows give an input of an action, a line each: a job may set up several.
@@ -1370,7 +1410,14 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
         };
         plan.checks.iter().any(set)
     };
-    let is_meant = |one: &&&(String, String)| is_of_checks(contents, one) && !is_set(&one.0);
+    // What only the step of a check has is not for the others: it stands before its command, or was put into it.
+    let is_of_job = |one: &(String, String)| {
+        let is_of_step = |line: &CiCommand| line.variables[..line.of_step].contains(one);
+        let is_call = |line: &CiCommand| plan.checks.iter().any(|check| is_call(line, check));
+        !contents.commands.iter().any(|line| is_call(line) && is_of_step(line)) || of_all(one)
+    };
+    let is_meant =
+        |one: &&&(String, String)| is_of_checks(contents, one) && !is_set(&one.0) && is_of_job(one);
     let mut agreed: Vec<(String, String)> = Vec::new();
     for one in found.iter().filter(is_meant).filter(|one| is_agreed(one)) {
         if agreed.len() < MOST_VARIABLES && !agreed.contains(one) {
@@ -1419,7 +1466,14 @@ fn last_lines<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeMap<&'c
 
 /// Tells whether a line of a job makes a check: it is the same command, or what is written in its place, as for the tests of `CMake`.
 fn is_line_of(line: &CiCommand, check: &Finding) -> bool {
-    is_call(&line.command, &check.command) || line.evidence == check.evidence
+    is_call(&line.command, &check.command)
+        || line.evidence == check.evidence
+        || calls_hooks(&line.command) && calls_hooks(&check.command)
+}
+
+/// Tells whether a command runs the hooks of pre-commit, of whatever files.
+fn calls_hooks(command: &str) -> bool {
+    recognise_line(command).is_some_and(|found| found.tool.name == "pre-commit")
 }
 
 /// Tells whether a step brings a program along.

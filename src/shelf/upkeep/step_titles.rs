@@ -114,7 +114,8 @@ pub(super) fn check_by_title(
             | Reason::NamesSayNothing
             | Reason::Prepares
     );
-    let said = line.title.as_deref().and_then(said_purpose).filter(|_| is_open)?;
+    let by_option = || asks_only(&line.command).then_some(Purpose::Lint);
+    let said = line.title.as_deref().and_then(said_purpose).or_else(by_option).filter(|_| is_open)?;
     let is_free = line.stands_by_itself() && line.condition.is_none() && !line.is_prepared_or_secret();
     let is_ready = has_checks || has_usual_set_up(contents, &line.job);
     if !(is_free && is_ready && looks(repository, line) && is_at_hand(repository, contents, line)) {
@@ -128,6 +129,11 @@ pub(super) fn check_by_title(
     };
     let purpose = if contents.commands.iter().any(is_test) { Purpose::Test } else { said };
     Some(Finding { purpose: Some(purpose), ..line.as_test() })
+}
+
+/// Tells whether a command says by an option that it writes nothing of what it could.
+fn asks_only(command: &str) -> bool {
+    command.split_whitespace().any(|word| matches!(word, "--check" | "--check-only" | "--verify"))
 }
 
 /// Tells whether a command may look at the files of the repository: it installs, writes and publishes nothing, and names nothing that is

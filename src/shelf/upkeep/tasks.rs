@@ -8,7 +8,8 @@ use super::node_packages::package_manager;
 use super::recipes::{MAKEFILES, Recipe, recipes};
 use super::unused::{Reason, UnusedCommand};
 use super::{ci, lined_yaml};
-use crate::tools::{Purpose, TaskKind, task_kind, task_part, watches, writes};
+use crate::base::text::up_to;
+use crate::tools::{Manner, Purpose, TaskKind, recognise_line, task_kind, task_part, watches, writes};
 
 /// A task.
 pub(super) struct RepositoryTask {
@@ -262,7 +263,29 @@ fn of_recipes(repository: &Repository, files: &[&str], call: &str) -> Vec<Reposi
 }
 
 fn just(repository: &Repository) -> Vec<RepositoryTask> {
-    of_recipes(repository, &["justfile", "Justfile", ".justfile"], "just")
+    let files = ["justfile", "Justfile", ".justfile"];
+    let text = repository.first(&files).and_then(|file| repository.text(file)).unwrap_or("");
+    let mut tasks = of_recipes(repository, &files, "just");
+    tasks.retain(|task| {
+        let head = text.lines().nth(task.line.saturating_sub(1)).unwrap_or("");
+        does_without_arguments(head, &task.body)
+    });
+    tasks
+}
+
+/// Tells whether a recipe of just does the same for everybody who calls it by its name alone. One with a parameter that has no default
+/// fails so; what an unknown program does without the arguments that it is meant for, `test *pattern`, nobody knows.
+fn does_without_arguments(head: &str, body: &str) -> bool {
+    let words = up_to(head, &[':']).split_whitespace().skip(1);
+    let mut parameters = words.filter(|word| !word.contains('=')).peekable();
+    let is_known = |line: &str| {
+        let plain = up_to(line.trim_start_matches(['@', '-']), &['{']).trim();
+        recognise_line(plain).is_some_and(|found| found.manner == Manner::Pure)
+    };
+    match parameters.peek() {
+        None => true,
+        Some(_) => parameters.all(|word| word.starts_with('*')) && body.lines().any(is_known),
+    }
 }
 
 fn make(repository: &Repository) -> Vec<RepositoryTask> {
@@ -663,4 +686,24 @@ fn pre_commit(repository: &Repository) -> Vec<RepositoryTask> {
     // Without this option hooks look at staged files, of which a checkout has none.
     let task = task("lint", "pre-commit run --all-files".to_owned(), "", file, 1);
     if is_there { vec![task] } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recipe_of_just_may_need_arguments() {
+        for (head, body, does) in [
+            ("test:", "x", true),
+            ("test: build", "x", true),
+            ("test mode='all':", "x", true),
+            ("test name:", "cargo test {{name}}", false),
+            ("test +names:", "cargo test {{names}}", false),
+            ("test *args:", "@cargo test {{args}}", true),
+            ("test *pattern:", "nix run .#tests -- {{pattern}}", false),
+        ] {
+            assert_eq!(does_without_arguments(head, body), does, "{head} {body}");
+        }
+    }
 }

@@ -337,8 +337,9 @@ const BEFORE_TASKS: [&str; 26] = [
 ];
 
 /// Options by which a job does a part of the work, says how many do it at a time, or with which version (hatch's `+py=`).
-const SHARES: [&str; 11] = [
+const SHARES: [&str; 12] = [
     "--shard",
+    "--shard-index",
     "--max-workers",
     "--maxWorkers",
     "--workers",

@@ -346,3 +346,11 @@ fn a_version_that_is_made_of_the_history_needs_all_of_it() {
         assert_has(&workflow, &["uses: hynek/setup-cached-uv@v2"], &["astral-sh/setup-uv"]);
     }
 }
+
+#[test]
+fn the_variables_of_a_step_stand_before_its_check_alone() {
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n      - run: |\n          make generate\n          git diff --exit-code\n        env: {GENERATE_FOR: all of it}\n";
+    let (text, workflow) = written(jobs, &[("Makefile", "test:\n\tx\ngenerate:\n\ty\n")]);
+    assert_has(&text, &["export GENERATE_FOR='all of it' && make generate && git diff --exit-code"], &[]);
+    assert_has(&workflow, &[], &["GENERATE_FOR"]);
+}

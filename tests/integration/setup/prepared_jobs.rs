@@ -102,6 +102,7 @@ fn beside_a_channel_the_released_version_is_the_newest() {
     assert_has(&of("['3.4', dev]"), &["uses: dart-lang/setup-dart@"], &["sdk:"]);
     assert_has(&of("['3.4', '3.9']"), &["sdk: \"3.9\"\n"], &[]);
     assert_has(&of("['3.4', stable, dev]"), &["sdk: stable\n"], &[]);
+    assert_has(&of("[dev]"), &["sdk: dev\n"], &[]);
 }
 
 #[test]
@@ -124,6 +125,39 @@ fn a_job_has_the_terraform_that_its_tests_call() {
         &["uses: hashicorp/setup-terraform@", "terraform_wrapper: \"false\"\n", "uses: actions/setup-go@"],
         &[],
     );
+}
+
+#[test]
+fn a_step_that_installs_by_its_name_comes_whole_and_no_release_of_what_is_checked() {
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - name: Install Abseil\n        run: |\n          get abseil\n          tar xf abseil.tar.gz\n      - run: sudo sysctl -w vm.mmap_rnd_bits=28\n      - run: tflint --recursive\n      - run: make test\n  docs:\n    runs-on: ubuntu-latest\n    steps:\n      - name: Install the docs\n        run: get docs\n      - run: ./publish\n  version:\n    runs-on: ubuntu-latest\n    steps:\n      - run: tflint -v\n";
+    let files =
+        [("Makefile", "test:\n\tx\n"), ("go.mod", "module github.com/terraform-linters/tflint\n\ngo 1.24\n")];
+    let (text, workflow) = written(jobs, &files);
+    assert_has(
+        &workflow,
+        &["run: get abseil && tar xf abseil.tar.gz\n", "run: sudo sysctl -w vm.mmap_rnd_bits=28\n"],
+        &["tflint@latest", "get docs"],
+    );
+    assert_has(&text, &["action: tflint --recursive\n"], &["action: tflint -v"]);
+}
+
+#[test]
+fn a_toolchain_takes_no_installs_of_another_language() {
+    let jobs = "  docs:\n    runs-on: ubuntu-latest\n    steps:\n      - run: pip install -r docs/requirements.txt\n      - run: ./publish\n";
+    let files =
+        [("go.mod", "module x\n"), ("x_test.go", "package x\n"), ("docs/requirements.txt", "sphinx\n")];
+    assert_has(&workflow_of(jobs, &files), &["uses: actions/setup-go@"], &["pip install"]);
+}
+
+#[test]
+fn the_hooks_have_what_the_job_installs_that_runs_them() {
+    let jobs = "  hooks:\n    runs-on: ubuntu-latest\n    steps:\n      - run: uv sync --locked\n      - run: uv run prek run --from-ref main --to-ref HEAD\n  test:\n    runs-on: ubuntu-latest\n    env: {UV_NO_SYNC: 'true'}\n    steps:\n      - run: uv sync --no-dev --group tests\n      - run: uv run pytest\n";
+    let files = [
+        (".pre-commit-config.yaml", "repos: []\n"),
+        ("uv.lock", "x\n"),
+        ("pyproject.toml", "[project]\nname = \"x\"\n"),
+    ];
+    assert_has(&workflow_of(jobs, &files), &["run: uv sync --locked\n"], &["UV_NO_SYNC"]);
 }
 
 #[test]
