@@ -51,6 +51,8 @@ fn extended(present: &str, comment: &str) -> Option<String> {
             .any(|known| known.trim_start_matches('/').trim_end_matches('/') == plain)
     };
     let lines = OF_RUNS.map(|directory| format!("{DIRECTORY}/{directory}/"));
+    let taken_out = taken_out(present).iter().map(|line| (*line).to_owned());
+    let lines: Vec<String> = taken_out.chain(lines).collect();
     let missing: Vec<&String> = lines.iter().filter(|line| !is_there(line)).collect();
     if missing.is_empty() {
         return None;
@@ -66,6 +68,21 @@ fn extended(present: &str, comment: &str) -> Option<String> {
     Some(format!("{present}{between}# Runs of ll-loop{end}{comment}{}{end}", missing.join(end)))
 }
 
+/// Returns the lines without which git would leave the loops out, because a pattern that is not about them ignores them: `/*`.
+fn taken_out(present: &str) -> &'static [&'static str] {
+    let mut found: &[&str] = &[];
+    for line in present.lines().map(str::trim) {
+        match line.trim_end_matches('/') {
+            "/*" | ".*" | "/.*" => found = &["!/.loops/"],
+            // It ignores what lies in a folder as well.
+            "*" | "**" => found = &["!/.loops/", "!/.loops/**"],
+            "!.loops" | "!/.loops" | "!/.loops/**" | "!.loops/**" => found = &[],
+            _ => {}
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +95,15 @@ mod tests {
         assert_eq!(extended(all, ""), None);
         assert_eq!(extended("", "# x\n"), Some(all.replacen(".loops/", "# x\n.loops/", 1)));
         assert_eq!(extended("dist", "").unwrap(), format!("dist\n\n{all}"));
+        for (present, taken_out) in [
+            ("/*\n!/x\n", "!/.loops/\n"),
+            ("*\n", "!/.loops/\n!/.loops/**\n"),
+            (".*\n!.loops\n", ""),
+            (".loops/x\n*.o\n", ""),
+        ] {
+            let expected = all.replacen(".loops/", &format!("{taken_out}.loops/"), 1);
+            assert_eq!(extended(present, "").unwrap(), format!("{present}{expected}"), "{present}");
+        }
         assert_eq!(
             extended("dist\r\n/.loops/.running\r\n.loops/.history\r\n", "").as_deref(),
             Some(
