@@ -27,7 +27,8 @@ pub(super) fn accounted(
     all.sort_by_key(|one| is_of_others(one.why));
     let mut kept: Vec<UnusedCommand> = all
         .into_iter()
-        .filter(|one| !is_none(repository, one) && !is_done(repository, one, checks))
+        .filter(|one| !is_none(repository, one))
+        .filter(|one| is_variant(one.why) || !is_done(repository, one, checks))
         .filter(|one| known.insert((one.command.clone(), one.directory.clone())))
         .collect();
     kept.sort_by(|one, other| place(&one.evidence).cmp(&place(&other.evidence)));
@@ -46,6 +47,11 @@ fn is_of_others(why: Reason) -> bool {
             | Reason::OtherShell
             | Reason::InStatement
     )
+}
+
+/// Tells whether a reason says that a check stands for most of it: what is left, no check does.
+fn is_variant(why: Reason) -> bool {
+    matches!(why, Reason::OnlyMeasures | Reason::OtherInstalls)
 }
 
 fn place(evidence: &Evidence) -> (&str, usize) {

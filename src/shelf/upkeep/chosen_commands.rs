@@ -359,9 +359,10 @@ fn is_variant(one: &Finding, other: &Finding) -> bool {
         // Of make, each setting is one: `make CFLAGS=-O3`.
         let is_setting = |word: &&str| is_make && word.contains('=') && !word.starts_with('-');
         let is_meant = found.tool.ecosystem == "java" || is_make;
-        let plain =
-            words(&finding.command).into_iter().filter(|word| !is_property(word) && !is_setting(word));
         is_meant.then_some(())?;
+        // A value may be of several words, `CFLAGS='-O2 -g'`.
+        let all = shlex::split(without_assignments(&finding.command))?;
+        let plain = all.iter().map(String::as_str).filter(|word| !is_property(word) && !is_setting(word));
         Some((found.tool.name.clone(), plain.map(str::to_owned).collect::<BTreeSet<String>>()))
     };
     let is_same_place = one.directory == other.directory && one.is_fix == other.is_fix;

@@ -21,6 +21,8 @@ pub(super) enum Caveat {
     BesideOthers,
     /// The job has fetched before what another one made.
     FetchesBuilt,
+    /// Its variables are those of one event, such as a proposed change.
+    FedByEvent,
     /// The job has put a build before where other builds of the machine find it.
     HandsOn,
     /// Only jobs of its matrix with another toolchain do it.
@@ -55,6 +57,7 @@ impl Caveat {
         match self {
             Self::BesideOthers
             | Self::FetchesBuilt
+            | Self::FedByEvent
             | Self::HandsOn
             | Self::OtherInterpreter
             | Self::BehindUnknown
@@ -81,6 +84,7 @@ impl Caveat {
             | Self::OtherToolchain => true,
             Self::BesideOthers
             | Self::FetchesBuilt
+            | Self::FedByEvent
             | Self::HandsOn
             | Self::OtherInterpreter
             | Self::BehindUnknown
@@ -97,6 +101,7 @@ impl Caveat {
         match self {
             Self::BesideOthers => Reason::BesideOthers,
             Self::FetchesBuilt => Reason::FetchesBuilt,
+            Self::FedByEvent => Reason::FedByEvent,
             Self::HandsOn => Reason::HandsOn,
             Self::OtherInterpreter => Reason::OtherInterpreter,
             Self::BehindUnknown => Reason::BehindUnknown,
@@ -303,12 +308,17 @@ impl CiContents {
     /// Tells whether each line that makes a check stands in a job with a container, which has what the check needs, while other checks
     /// are made without one.
     pub(super) fn is_only_contained(&self, check: &Finding) -> bool {
+        self.is_always_contained(check) && self.is_mixed()
+    }
+
+    /// Tells whether each line that makes a check stands in a job with a container.
+    pub(super) fn is_always_contained(&self, check: &Finding) -> bool {
         let is_of_check = |line: &&CiCommand| {
             line.evidence == check.evidence
                 || line.directory == check.directory && words(&line.command) == words(&check.command)
         };
         let mut lines = self.commands.iter().filter(is_of_check).peekable();
-        lines.peek().is_some() && lines.all(|line| line.is_contained) && self.is_mixed()
+        lines.peek().is_some() && lines.all(|line| line.is_contained)
     }
 
     /// Notes the branches that a workflow names whose pushes start it. A pattern names none.
@@ -332,7 +342,7 @@ impl CiContents {
             recognise_line(&line.command).is_some_and(|found| found.manner != Manner::Other)
         };
         let is_cargo = |line: &CiCommand| match words(&line.command).as_slice() {
-            ["cargo", "xtask", ..] => true,
+            ["cargo", "xtask" | "build" | "b", ..] => true,
             ["cargo", ..] => looks(line),
             _ => false,
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::ci::{Caveat, CiCommand, CiContents, LineKind, joined, unused_finding, words};
 use super::found_repository::{Finding, Repository};
+use super::install_lines::{is_beside_packages, is_install, is_same_install};
 use super::line_purpose::{PUBLISHES, check_of, is_build, prepares, script_of};
 use super::node_packages::package_manager;
 use super::result_files::without_options;
@@ -96,12 +97,15 @@ pub(super) fn run(repository: &Repository, contents: &CiContents, composed: &[Co
         };
         all.unused.push(line.unused(why));
     }
-    add_each_once(repository, &mut all.found, first);
+    let measured = add_each_once(repository, &mut all.found, first);
     let is_test = |one: &Finding| one.purpose == Some(Purpose::Test) && !one.is_fix;
     let has_tests = all.found.iter().any(is_test);
     let is_kept = |one: &Finding| (is_test(one) && !has_tests) || calls_tasks(&one.command);
     let (kept, given_way): (Vec<_>, Vec<_>) = second.into_iter().partition(|(_, one)| is_kept(one));
-    add_each_once(repository, &mut all.found, kept.into_iter().map(|(_, finding)| finding));
+    let later = add_each_once(repository, &mut all.found, kept.into_iter().map(|(_, finding)| finding));
+    let measured = measured.into_iter().chain(later);
+    all.unused.extend(measured.map(|finding| unused_finding(finding, Reason::OnlyMeasures)));
+    all.unused.extend(with_other_installs(contents, &all.found));
     for (line, finding) in given_way {
         let caveat = line.caveats.iter().find(|caveat| caveat.is_second_choice());
         all.unused.push(unused_finding(finding, caveat.map_or(Reason::Unknown, |caveat| caveat.reason())));
@@ -125,7 +129,11 @@ pub(super) fn run(repository: &Repository, contents: &CiContents, composed: &[Co
     all.leave_out(Reason::OtherVersion, |one| is_of_others(one) && has_own(one));
     without_other_managers(repository, &mut all);
     // A loop runs in one job: what other jobs make in a container has what it needs only there.
-    all.leave_out(Reason::OnlyInImage, |one| contents.is_only_contained(one));
+    let is_plain = |one: &Finding| !one.is_fix && !contents.is_always_contained(one);
+    let has_plain = all.found.iter().any(is_plain);
+    all.leave_out(Reason::OnlyInImage, |one| {
+        contents.is_only_contained(one) || has_plain && contents.is_always_contained(one)
+    });
     all
 }
 
@@ -172,12 +180,44 @@ fn calls_tasks(command: &str) -> bool {
     recognise_line(command).is_some_and(|found| !found.tasks.is_empty())
 }
 
-/// Adds checks to those that are known, in the shorter of two ways to call one.
+/// Returns the lines that call one of these checks in a job that has installed something else before: a library in another version.
+fn with_other_installs(contents: &CiContents, found: &[Finding]) -> Vec<UnusedCommand> {
+    let lines = &contents.commands;
+    let installs = |job: &str, before: usize| -> BTreeSet<&str> {
+        let of_job = lines[..before].iter().filter(|line| line.job == job && is_install(&line.command));
+        of_job.map(|line| line.command.as_str()).filter(|command| !is_beside_packages(command)).collect()
+    };
+    let is_call = |line: &CiCommand, check: &Finding| {
+        line.directory == check.directory && words(&line.command) == words(&check.command)
+    };
+    let of_check = |check: &Finding| -> Vec<UnusedCommand> {
+        let own = lines.iter().position(|line| line.evidence == check.evidence);
+        let Some((at, home)) = own.and_then(|at| Some((at, lines.get(at)?))) else { return Vec::new() };
+        let known = installs(&home.job, at);
+        let is_other = |(at, line): &(usize, &CiCommand)| {
+            let has_more = || {
+                let mut all = installs(&line.job, *at).into_iter();
+                all.any(|one| !known.iter().any(|other| *other == one || is_same_install(one, other)))
+            };
+            line.job != home.job && !line.needs_others() && is_call(line, check) && has_more()
+        };
+        let others = lines.iter().enumerate().filter(is_other);
+        others.map(|(_, line)| line.unused(Reason::OtherInstalls)).collect()
+    };
+    found.iter().filter(|check| !check.is_fix).flat_map(of_check).collect()
+}
+
+/// Adds checks to those that are known, in the shorter of two ways to call one, and returns those that say more: what they measure.
 fn add_each_once(
     repository: &Repository,
     known: &mut Vec<Finding>,
     findings: impl IntoIterator<Item = Finding>,
-) {
+) -> Vec<Finding> {
+    let says_more = |one: &Finding, other: &Finding| {
+        let of_other = words(&other.command);
+        words(&one.command).iter().skip(1).any(|word| !of_other.contains(word))
+    };
+    let mut others = Vec::new();
     for finding in findings {
         let is_same = |other: &&mut Finding| {
             other.directory == finding.directory
@@ -185,11 +225,15 @@ fn add_each_once(
         };
         match known.iter_mut().find(is_same) {
             // What the longer one says more is how to measure, and a loop measures nothing.
-            Some(known) if words(&finding.command).len() < words(&known.command).len() => *known = finding,
-            Some(_) => {}
+            Some(known) if words(&finding.command).len() < words(&known.command).len() => {
+                let longer = std::mem::replace(known, finding);
+                others.extend(says_more(&longer, known).then_some(longer));
+            }
+            Some(known) => others.extend(says_more(&finding, known).then_some(finding)),
             None => known.push(finding),
         }
     }
+    others
 }
 
 /// Tells whether each line that calls a check of mistakes or of the format stands behind a build of its job: it may look at what that

@@ -10,8 +10,8 @@ use super::ci::{
 };
 use super::ci_steps::{
     asks_for_toolchain, defaults, fetches_built, filled, goes_on_beside, hands_on, hands_on_behind,
-    has_secrets, is_altering, is_fed_by_steps, prepares_machine, repeats, sets_up, starts_another,
-    unpacked_source, with_inputs, written_directory, written_shell,
+    has_secrets, is_altering, is_fed_by_event, is_fed_by_steps, prepares_machine, repeats, sets_up,
+    starts_another, unpacked_source, with_inputs, written_directory, written_shell,
 };
 use super::found_repository::{Evidence, Repository};
 use super::install_lines::{adds_source, is_install, makes_ready};
@@ -330,6 +330,7 @@ impl Workflow<'_> {
             .and_then(|condition| OtherMachine::of_condition(condition, &place.matrix));
         let of_leg = if place.has_task_each { &MatrixLeg::default() } else { &place.leg };
         let mut own = variables(step.get("env"), of_leg);
+        own.extend(place.variables_of_above(step.get("env")));
         let of_step = own.len();
         own.extend(place.variables.iter().cloned());
         let script = lined_yaml::text(step.get("run"));
@@ -354,6 +355,8 @@ impl Workflow<'_> {
         place.add(Caveat::OtherInterpreter, is_of_channels);
         // What an earlier step says, no other job can be told.
         place.add(Caveat::FedBySteps, is_fed_by_steps(step));
+        place.caveats.remove(&Caveat::FedByEvent);
+        place.add(Caveat::FedByEvent, is_fed_by_event(step));
         place.add(Caveat::HasSecrets, has_secrets(step));
         let place = &place;
         if let Some(script) = step
@@ -421,12 +424,15 @@ impl Workflow<'_> {
             let written = lined_yaml::text(Some(&entry.value)).filter(|text| text.contains("matrix."))?;
             Some((entry.key.clone(), place.leg.put_in(written)))
         };
-        let of_each = |entry: &Entry| {
-            let written = lined_yaml::text(Some(&entry.value)).filter(|text| text.contains("matrix."));
-            let values = written.map(|written| place.leg.put_in_each(written)).unwrap_or_default();
-            values.into_iter().map(move |value| (entry.key.clone(), value))
-        };
-        let of_rows = inputs.iter().flat_map(of_each).filter(|(_, value)| is_plain_input(value)).collect();
+        let of_rows = inputs
+            .iter()
+            .flat_map(|entry| {
+                let written = lined_yaml::text(Some(&entry.value)).filter(|text| text.contains("matrix."));
+                let values = written.map(|written| place.leg.put_in_each(written)).unwrap_or_default();
+                values.into_iter().map(|value| (entry.key.clone(), value)).collect::<Vec<_>>()
+            })
+            .filter(|(_, value)| is_plain_input(value))
+            .collect();
         let is_of_channels = |entry: &&Entry| {
             of_entry(entry).is_some_and(|values| values.iter().any(|value| is_channel(value)))
         };
@@ -760,6 +766,16 @@ impl<'j> JobPlace<'j> {
 
     fn in_row(&self, text: &str) -> String {
         self.row.as_ref().map_or_else(|| text.to_owned(), |(written, value)| text.replace(written, value))
+    }
+
+    /// Returns the variables of a step whose values have those of the levels above in them, `--cfg x ${{ env.RUSTFLAGS }}`.
+    fn variables_of_above(&self, env: Option<&Node>) -> Vec<(String, String)> {
+        let of_entry = |entry: &Entry| {
+            let written = lined_yaml::text(Some(&entry.value)).filter(|text| text.contains("env."))?;
+            let value = self.with_variables(&spaced(written));
+            is_plain(&value).then(|| (entry.key.clone(), value))
+        };
+        lined_yaml::entries(env).iter().filter_map(of_entry).collect()
     }
 
     /// Puts in the values of variables that the file itself writes, `${{ env.CARGO }}`.

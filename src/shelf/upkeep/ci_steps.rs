@@ -128,6 +128,14 @@ pub(super) fn is_fed_by_steps(step: &Node) -> bool {
     })
 }
 
+/// Tells whether a step has variables that one event alone says, such as the number of a proposed change.
+pub(super) fn is_fed_by_event(step: &Node) -> bool {
+    lined_yaml::entries(step.get("env")).iter().any(|entry| {
+        let value = lined_yaml::text(Some(&entry.value)).unwrap_or("");
+        value.contains("${{") && value.contains("github.event.")
+    })
+}
+
 /// Tells whether a step, a job or a workflow sets variables to secrets, other than the token that every job has.
 pub(super) fn has_secrets(node: &Node) -> bool {
     lined_yaml::entries(node.get("env")).iter().any(|entry| {

@@ -75,7 +75,7 @@ fn of_tool(
         (_, "make") if !has_makefile(repository, line) => Err(Reason::LacksMakefile),
         (Manner::Pure, _) => Ok((found.purpose.unwrap_or(Purpose::Test), false)),
         (Manner::Mends, _) => Ok((found.purpose.ok_or(Reason::Mends)?, true)),
-        (Manner::Other, _) if is_build(words) => Ok((Purpose::Build, false)),
+        (Manner::Other, _) if is_build(words) || builds_crates(words) => Ok((Purpose::Build, false)),
         (Manner::Other, "make") if is_whole_make(repository, line, words) => Ok((Purpose::Build, false)),
         // Its default task, which a Rakefile makes the tests.
         (Manner::Other, "rake") if words.last().is_some_and(|word| word == "rake") => {
@@ -262,6 +262,22 @@ pub(super) fn is_build(words: &[String]) -> bool {
             | ["bundle", "exec", "rake", "compile"]
             | ["python" | "python3", "-m", "build"]
     )
+}
+
+/// Tells whether cargo builds other parts than the usual ones, `--no-default-features`, which its tests may leave out. It does so for the
+/// machine itself: for another one, the linker may be missing.
+fn builds_crates(words: &[String]) -> bool {
+    let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.starts_with('+')).collect();
+    let is_of_others = |word: &&str| {
+        word.starts_with("--target") || word.starts_with("-Z") || matches!(*word, "--bin" | "--example")
+    };
+    let chooses = |word: &&str| {
+        ["--features", "--all-features", "--no-default-features", "--all-targets", "--examples", "--benches"]
+            .iter()
+            .any(|option| word.starts_with(option))
+    };
+    matches!(plain.as_slice(), ["cargo", "build" | "b", rest @ ..]
+        if rest.iter().any(chooses) && !rest.iter().any(is_of_others))
 }
 
 /// Tells whether make is called without a task, `make V=1 -j4`, or for all, and builds then: what comes first in its Makefile says so.

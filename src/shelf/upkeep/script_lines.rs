@@ -80,7 +80,8 @@ pub(super) fn logical_lines(script: &str) -> Vec<(usize, String)> {
 /// Returns lines without comments, and without what only says why a check has failed: `check || { echo no; exit 1; }` is `check`.
 pub(super) fn without_messages(lines: Vec<(usize, String)>) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
-    let mut lines = lines.into_iter().map(|(at, line)| (at, without_comment(&line).to_owned())).peekable();
+    let mut lines =
+        lines.into_iter().map(|(at, line)| (at, without_end(without_comment(&line)).to_owned())).peekable();
     while let Some((at, line)) = lines.next() {
         let opens = ["|| {", "|| ("].iter().any(|end| line.ends_with(end));
         if !opens {
@@ -106,6 +107,11 @@ pub(super) fn without_messages(lines: Vec<(usize, String)>) -> Vec<(usize, Strin
         }
     }
     found
+}
+
+/// Returns a line without the sign of its end, which joins nothing there. In a `case`, two of them end more.
+fn without_end(line: &str) -> &str {
+    line.strip_suffix(';').filter(|plain| !plain.ends_with(';')).map_or(line, str::trim_end)
 }
 
 /// Returns a line without the comment at its end.
@@ -328,8 +334,11 @@ pub(super) fn without_assignments(command: &str) -> &str {
             Some(quote @ ('\'' | '"')) => (quote, &value[1..]),
             Some(_) | None => (' ', value),
         };
-        match inner.split_once(quote).filter(|_| is_name) {
-            Some((_, behind)) => rest = behind.trim_start(),
+        // Within double quotes, a backslash keeps one from ending them.
+        let is_end = |at: &usize| quote != '"' || !inner[..*at].ends_with('\\');
+        let end = inner.match_indices(quote).map(|(at, _)| at).find(is_end);
+        match end.filter(|_| is_name) {
+            Some(end) => rest = inner[end + 1..].trim_start(),
             None => break,
         }
     }

@@ -1350,9 +1350,19 @@ fn targets_of_rust<'c>(called: &'c [&Finding]) -> impl Iterator<Item = String> +
 
 /// Returns what the jobs have beside their steps that make the checks of a loop.
 pub(super) fn services<'c>(contents: &'c CiContents, plan: &Plan) -> Vec<&'c JobServices> {
-    let checks: Vec<&Finding> = plan.checks.iter().map(|check| &check.finding).collect();
-    let jobs = jobs(contents, &checks);
-    contents.services.iter().filter(|services| jobs.contains(services.job.as_str())).collect()
+    // Of several jobs that make one check, each has what it needs alone: two databases may want one port.
+    let of_check = |check: &Check| {
+        let jobs = jobs(contents, &[&check.finding]);
+        let mut all = contents.services.iter().filter(|services| jobs.contains(services.job.as_str()));
+        all.next()
+    };
+    let mut found: Vec<&JobServices> = Vec::new();
+    for services in plan.checks.iter().filter_map(of_check) {
+        if !found.iter().any(|known| known.job == services.job) {
+            found.push(services);
+        }
+    }
+    found
 }
 
 /// Returns the container in which all jobs that make the checks of a loop run.

@@ -218,7 +218,14 @@ fn multiplatform_tests(repository: &Repository) -> String {
     let mut names: Vec<&str> = texts.flat_map(str::lines).filter_map(target_of_jvm).collect();
     // The usual name first: what one package calls its own way, the others do not have.
     names.sort_by_key(|name| *name != "jvm");
-    names.first().map_or_else(|| "allTests".to_owned(), |name| format!("{name}Test"))
+    let task = names.first().map_or_else(|| "allTests".to_owned(), |name| format!("{name}Test"));
+    // Beside them, packages for Java alone have the tests of that.
+    let is_of_jvm = |text: &str| {
+        ["kotlin(\"jvm\")", "kotlin-jvm", "org.jetbrains.kotlin.jvm"].iter().any(|sign| text.contains(sign))
+    };
+    let texts = || repository.paths().filter(is_build).filter_map(|path| repository.text(path));
+    let has_plain = texts().any(is_of_jvm) && !texts().any(|text| text.contains("com.android"));
+    if has_plain && task != "allTests" { task + " test" } else { task }
 }
 
 /// Returns the name of the target that a line of a build file declares: `jvm()`, `jvm {` or `jvm("desktop") {`.
@@ -560,5 +567,6 @@ mod tests {
         assert_eq!(tests("kotlin {\n  jvm(\"desktop\")\n}\n"), "desktopTest");
         assert_eq!(tests("kotlin {\n  jvm(\"desktop\")\n  jvm()\n}\n"), "jvmTest");
         assert_eq!(tests("kotlin {\n  iosX64()\n}\n"), "allTests");
+        assert_eq!(tests("plugins { kotlin(\"jvm\") }\nkotlin {\n  jvm()\n}\n"), "jvmTest test");
     }
 }

@@ -137,6 +137,8 @@ reasons! {
     AsksForLabel = "it runs only for changes that have a label";
     /// Variables of a job.
     FedBySteps = "earlier steps of its job say what its variables are";
+    /// Variables of an event.
+    FedByEvent = "its variables are those of one event, such as a proposed change";
     /// A changed checkout.
     AltersCheckout = "its job has changed before what it had checked out";
     /// A toolchain.
@@ -151,6 +153,10 @@ reasons! {
     BehindUnknown = "it stands in a line behind a command that is not known";
     /// A service.
     LacksService = "the jobs that call it have a service of which only they know all";
+    /// The same with a measure.
+    OnlyMeasures = "a check calls the same, and differs in what it measures or writes alone";
+    /// The same after other installs.
+    OtherInstalls = "a check calls the same; its job has installed something else before";
     /// A part of tests.
     PartOfTests = "it runs some of the tests of another check";
     /// A longer call.

@@ -108,3 +108,41 @@ fn a_refusal_says_what_was_seen() {
         assert!(refused.contains(said), "{said} in\n{refused}");
     }
 }
+
+#[test]
+fn what_a_check_does_in_another_way_or_behind_other_installs_is_named() {
+    let job = |name: &str, lines: &[&str]| {
+        let steps: Vec<String> = lines.iter().map(|line| format!("      - run: {line}\n")).collect();
+        format!("  {name}:\n    runs-on: ubuntu-latest\n    steps:\n{}", steps.concat())
+    };
+    let jobs = job("test", &["pip install -r a.txt", "pytest -q", "make -j CFLAGS='-O2 -g'", "make -j"])
+        + &job("old", &["pip install -r a.txt", "pip install x==1", "pytest -q"])
+        + &job("same", &["pip install -r a.txt", "pytest -q"])
+        + &job("cover", &["pip install -r a.txt", "pytest -q --cov"]);
+    let (text, _) = written(&jobs, &[("Makefile", "all:\n\tx\n"), ("a.txt", "pytest\n")]);
+    assert_has(
+        &text,
+        &[
+            "    action: pytest -q\n",
+            "# Not added, because a check calls the same; its job has installed something else before:\n#   pytest -q # .github/workflows/ci.yml:1",
+            "differs in what it measures or writes alone:\n#   pytest -q --cov # ",
+            "a check does the same with other properties:\n#   make -j CFLAGS='-O2 -g' # ",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn what_an_event_or_an_image_alone_has_is_no_check() {
+    let jobs = "  change:\n    runs-on: ubuntu-latest\n    steps:\n      - name: Check the change\n        run: ./scripts/check-change.sh\n        env: {NUMBER: '${{ github.event.pull_request.number }}'}\n  all:\n    runs-on: ubuntu-latest\n    container: example/all:1\n    steps:\n      - run: make\n  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n";
+    let (text, _) = written(jobs, &[("Makefile", "all:\n\tx\n"), ("scripts/check-change.sh", "x\n")]);
+    assert_has(
+        &text,
+        &[
+            "    action: codespell\n",
+            "its variables are those of one event, such as a proposed change:\n#   ./scripts/check-change.sh # ",
+            "the CI calls it only in an image, which has what it needs:\n#   make # ",
+        ],
+        &["    action: make\n"],
+    );
+}

@@ -1,6 +1,6 @@
 //! What the job that `ll-loop init` writes has around the checks of a repository.
 
-use super::init::project;
+use super::init::{assert_has, project, workflow_of, written};
 use crate::common::git;
 /// Lets `init` write the workflow of a repository, and returns it.
 fn workflow(files: &[(&str, &str)]) -> String {
@@ -121,4 +121,23 @@ fn a_language_has_one_version_in_a_job_and_its_packages_are_installed_once() {
     );
     assert_eq!(text.matches("uses: actions/setup-node@").count(), 1, "{text}");
     assert!(!text.contains("run: yarn install\n"), "{text}");
+}
+
+#[test]
+fn a_check_has_the_services_of_one_job_and_the_variables_of_all_levels() {
+    let job = |name: &str| {
+        format!(
+            "  {name}:\n    runs-on: ubuntu-latest\n    services:\n      {name}:\n        image: {name}\n        ports: ['3306:3306']\n    steps:\n      - run: make test\n"
+        )
+    };
+    let jobs = job("mysql") + &job("mariadb");
+    let workflow = workflow_of(&jobs, &[("Makefile", "test:\n\tx\n")]);
+    assert_has(&workflow, &["image: mysql"], &["mariadb"]);
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    env: {RUSTFLAGS: -Dwarnings}\n    steps:\n      - run: cargo check --tests\n        env: {RUSTFLAGS: '--cfg exhaustive ${{env.RUSTFLAGS}}'}\n      - run: cargo build --no-default-features\n";
+    let (text, _) = written(jobs, &[("Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\n")]);
+    assert_has(
+        &text,
+        &["RUSTFLAGS='--cfg exhaustive -Dwarnings' cargo check --tests", "cargo build --no-default-features"],
+        &[],
+    );
 }
