@@ -23,7 +23,8 @@ const SETTINGS: [&str; 5] = [".copywrite.hcl", ".licenserc", "REUSE.toml", "lice
 /// Returns the comment that most files of the repository carry which have comments as YAML does, where something looks for it.
 pub(super) fn licence_header(repository: &Repository) -> Option<String> {
     let is_setting = |path: &str| SETTINGS.iter().any(|begin| path.starts_with(begin));
-    if !repository.paths().any(is_setting) && !ci_files::say(repository, &CHECKERS) {
+    let is_looked_for = repository.paths().any(is_setting) || is_looked_for_by_build(repository);
+    if !is_looked_for && !ci_files::say(repository, &CHECKERS) {
         return None;
     }
     let is_own = |path: &&str| path.starts_with(".loops/") || OWN_WORKFLOWS.contains(path);
@@ -36,6 +37,18 @@ pub(super) fn licence_header(repository: &Repository) -> Option<String> {
         *counts.entry(header).or_default() += 1;
     }
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(header, _)| header)
+}
+
+/// Tells whether the build of a repository looks for it. The parent of Apache's own projects does.
+fn is_looked_for_by_build(repository: &Repository) -> bool {
+    let signs = ["apache-rat", "license-maven-plugin", "org.nosphere.apache.rat", "hierynomus.license"];
+    let files = ["pom.xml", "build.gradle", "build.gradle.kts"];
+    let mut texts = files.into_iter().filter_map(|file| repository.text(file));
+    let has_parent = |text: &str| {
+        let parent = text.split_once("<parent>").and_then(|(_, rest)| rest.split_once("</parent>"));
+        parent.is_some_and(|(parent, _)| parent.contains("<groupId>org.apache"))
+    };
+    texts.any(|text| has_parent(text) || signs.iter().any(|sign| text.contains(sign)))
 }
 
 /// Returns the comment with which a text begins, where it is about a licence.
@@ -75,6 +88,13 @@ mod tests {
                 .as_deref(),
             Some(HEADER)
         );
+        for pom in [
+            "<parent>\n<groupId>org.apache.maven</groupId></parent>",
+            "<plugin><artifactId>apache-rat-plugin</artifactId></plugin>",
+        ] {
+            assert_eq!(with(("pom.xml", pom)).as_deref(), Some(HEADER), "{pom}");
+        }
+        assert_eq!(with(("pom.xml", "<groupId>org.apache</groupId>")), None);
         assert_eq!(with(("x", "")), None);
         assert_eq!(header_of("a: 1\n"), None);
     }
