@@ -12,6 +12,7 @@ use super::drift_checks::drift_checks;
 use super::found_repository::{Finding, Repository};
 use super::hooks;
 use super::long_jobs::hours;
+use super::no_checks::is_plainly_none;
 use super::script_lines::{asks_git, without_assignments};
 use super::task_texts::{does, lines_of_task, scripts_of_task, without_writers};
 use super::trial::{Trials, Tried};
@@ -114,7 +115,21 @@ fn found(
     let (in_image, of_toolchains): (Vec<Finding>, Vec<Finding>) =
         of_toolchains.into_iter().partition(|_| is_in_image);
     unused.extend(in_image.into_iter().map(|test| unused_finding(test, Reason::OnlyInImage)));
+    let has_tests = own.found.iter().chain(&of_ci).any(|one| is(one, Purpose::Test, false));
+    let (otherwise, of_toolchains): (Vec<Finding>, Vec<Finding>) =
+        of_toolchains.into_iter().partition(|_| !has_tests && contents.commands.iter().any(tests_by_unknown));
+    unused.extend(otherwise.into_iter().map(|test| unused_finding(test, Reason::TestedOtherwise)));
     (vec![own.found, of_ci, of_toolchains], unused)
+}
+
+/// Tells whether a line runs tests by a program of which nothing is known, `mage check`: what these need, only its job knows.
+fn tests_by_unknown(line: &ci::CiCommand) -> bool {
+    let words = words(&line.command);
+    let is_word = |word: &&str| matches!(*word, "test" | "tests" | "check" | "unittest");
+    recognise_line(&line.command).is_none()
+        && line.kind == ci::LineKind::Usual
+        && !is_plainly_none(&line.command)
+        && words.iter().skip(1).any(is_word)
 }
 
 /// Tells whether a check, or a task that it calls, looks only at what a change touches: at a push that is nothing, and in a checkout

@@ -14,11 +14,11 @@ const PROGRAMS: &str = ": . [[ alias apt-key aws az base64 basename break bzip2 
     seq service set sha256sum sha512sum shasum shift shopt sleep snap sort source strip ssh-add ssh-agent ssh-keygen ssh-keyscan \
     stat stty sw_vers swapoff swapon sysctl systemctl systeminfo tac tail tar tee touch tr trap tree true truncate tty type \
     typeset udevadm ulimit umask umount uname uniq unset unxz unzip update-alternatives uptime vercel virtualenv wait wc wget which \
-    who whoami winget xz yes zip zstd 7z asdf brew choco conda cpan cpanm cpm dnf flatpak mamba micromamba pacman pyenv \
+    who whoami winget xz yes zip zstd 7z asdf choco conda cpan cpanm cpm dnf flatpak mamba micromamba pacman pyenv \
     rbenv scoop sdkmanager avdmanager vcpkg volta xcode-select zypper cachix sccache ccache";
 
 /// Subcommands that check nothing, by their programs.
-const SUBCOMMANDS: [(&[&str], &str); 30] = [
+const SUBCOMMANDS: [(&[&str], &str); 31] = [
     (
         &["git"],
         "add am apply archive branch checkout cherry-pick clean clone commit config describe fetch gc init lfs log ls-files \
@@ -73,6 +73,11 @@ const SUBCOMMANDS: [(&[&str], &str); 30] = [
     (&["mise"], "cache doctor install ls reshim settings trust use"),
     (&["kind", "k3d", "minikube"], "create delete get load start stop"),
     (&["coverage"], "combine erase html json lcov xml"),
+    (
+        &["brew"],
+        "bundle cleanup config doctor fetch info install link list outdated pin reinstall services tap trust uninstall unlink untap \
+         update upgrade",
+    ),
     (&["twine", "semantic-release", "changeset"], "publish upload version"),
 ];
 
@@ -199,6 +204,7 @@ fn is_plain_call(words: &[&str], command: &str, is_piped: bool) -> bool {
         (_, [.., last]) if shows(last) => true,
         (_, ["-v"])
         | ("sed", _)
+        | ("brew", ["--prefix" | "--repository" | "--cellar" | "--cache", ..])
         | ("sh" | "bash" | "zsh", [] | ["-s" | "-" | "--login", ..])
         | ("python" | "python3", ["-m", "venv" | "ensurepip" | "virtualenv" | "site", ..]) => true,
         ("jq", rest) => !rest.iter().any(|word| matches!(*word, "-e" | "--exit-status")),
@@ -334,6 +340,8 @@ mod tests {
             "# npm test",
             "echo \"a && b; $(npm test)\"",
             "git config --global user.name x",
+            "brew install x",
+            "cd \"$(brew --prefix x)\"",
             "sudo apt-get update && sudo apt-get install -y x",
             "mkdir -p a && cd a",
             "export A=1",

@@ -522,6 +522,12 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
     }
     let usual: BTreeMap<String, &str> = text.lines().filter_map(|line| built_in(line.trim())).collect();
     for task in &mut tasks {
+        let spaces = namespaces(text, task.line);
+        if !spaces.is_empty() {
+            task.name = format!("{}:{}", spaces.join(":"), task.name);
+            task.call = format!("bundle exec rake {}", task.name);
+            continue;
+        }
         // Their names in the words of others.
         match usual.get(&task.name).copied().unwrap_or(task.name.as_str()) {
             "rubocop" => "lint".clone_into(&mut task.name),
@@ -530,6 +536,21 @@ fn rake(repository: &Repository) -> Vec<RepositoryTask> {
         }
     }
     tasks
+}
+
+/// Returns the namespaces of a Rakefile in which a line stands, the outer first.
+fn namespaces(text: &str, line: usize) -> Vec<String> {
+    let mut open: Vec<(usize, String)> = Vec::new();
+    for above in text.lines().take(line.saturating_sub(1)) {
+        let plain = above.trim();
+        let indentation = above.len() - above.trim_start().len();
+        if plain.ends_with(" do") {
+            open.extend(word_behind(plain, "namespace ").map(|name| (indentation, name)));
+        } else if plain == "end" {
+            drop(open.pop_if(|(known, _)| *known == indentation));
+        }
+    }
+    open.into_iter().map(|(_, name)| name).collect()
 }
 
 fn nox(repository: &Repository) -> Vec<RepositoryTask> {
@@ -691,6 +712,14 @@ fn pre_commit(repository: &Repository) -> Vec<RepositoryTask> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_of_rake_has_the_name_of_its_namespaces() {
+        let text = "namespace :spec do\n  task :unit do\n  end\n  namespace \"x\" do\n    task :a\n  end\nend\ntask :b\n";
+        for (line, expected) in [(2, &["spec"][..]), (5, &["spec", "x"]), (8, &[])] {
+            assert_eq!(namespaces(text, line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn a_recipe_of_just_may_need_arguments() {

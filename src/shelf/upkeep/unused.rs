@@ -59,6 +59,8 @@ reasons! {
     OtherProperties = "a check does the same with other properties";
     /// Tests of the toolchain that the CI calls with something beside them.
     OnlyBesideOthers = "the CI calls these tests only on another machine, or behind a server";
+    /// Tests of the toolchain where the CI makes its own in a way that is not known.
+    TestedOtherwise = "the CI runs its tests in another way, in a line that is no check by itself";
     /// The format of the toolchain, without a try.
     FormatNotTried = "whether the files have this format was not tried";
     /// The same, which the files do not have.

@@ -146,3 +146,17 @@ fn what_an_event_or_an_image_alone_has_is_no_check() {
         &["    action: make\n"],
     );
 }
+
+#[test]
+fn tests_of_a_toolchain_give_way_to_those_that_the_ci_runs_in_an_unknown_way() {
+    let of = |line: &str| {
+        let jobs = format!(
+            "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell;\n      - run: {line}\n"
+        );
+        written(&jobs, &[("go.mod", "module x\n"), ("x_test.go", "package x\n")]).0
+    };
+    let otherwise =
+        "the CI runs its tests in another way, in a line that is no check by itself:\n#   go test ./...";
+    assert_has(&of("mage -v check;"), &["    action: codespell\n", otherwise, "#   mage -v check # "], &[]);
+    assert_has(&of("mage docs"), &["    action: go test ./...\n"], &[otherwise]);
+}
