@@ -29,8 +29,8 @@ use super::terminal::{TerminalCall, is_terminal};
 use super::unused::Reason;
 use super::when_jobs_run::{
     Matrix, OtherMachine, asks_earlier_steps, asks_for_label, has_task_each, is_channel, label_of_matrix,
-    leaves_tasks_out, lines_of_matrix, matrix, may_fail, needs_another_event, steps, value_of_matrix,
-    version_parts, whole_line, without_failing,
+    leaves_changes_out, leaves_tasks_out, lines_of_matrix, matrix, may_fail, needs_another_event, steps,
+    value_of_matrix, version_parts, whole_line, without_failing,
 };
 use super::{lined_yaml, named_environments};
 use crate::base::node::{Entry, Node};
@@ -112,8 +112,13 @@ impl Workflow<'_> {
             if needs_another_event(job.value.get("if")) {
                 continue;
             }
-            if may_fail(&job.value) {
-                self.unused_job(&job.value, Reason::MayFail, contents);
+            let why = match () {
+                () if may_fail(&job.value) => Some(Reason::MayFail),
+                () if leaves_changes_out(job.value.get("if")) => Some(Reason::AfterMerge),
+                () => None,
+            };
+            if let Some(why) = why {
+                self.unused_job(&job.value, why, contents);
                 continue;
             }
             self.call_of_others(job, contents);
@@ -321,9 +326,11 @@ impl Workflow<'_> {
         if needs_another_event(condition) {
             return;
         }
-        let Some(matrix) = without_failing(&place.matrix, step) else {
+        let why = if leaves_changes_out(condition) { Reason::AfterMerge } else { Reason::MayFail };
+        let matrix = without_failing(&place.matrix, step).filter(|_| why == Reason::MayFail);
+        let Some(matrix) = matrix else {
             let directory = place.checkouts.inside(&joined("", place.directory.unwrap_or("")));
-            self.unused_step(step, &directory.unwrap_or_default(), Reason::MayFail, contents);
+            self.unused_step(step, &directory.unwrap_or_default(), why, contents);
             return;
         };
         let machine = lined_yaml::text(condition)

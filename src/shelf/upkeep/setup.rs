@@ -1578,7 +1578,10 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let has_file = place.version_file(&[".ruby-version", ".tool-versions", "mise.toml"]).is_some();
     let of_job = place.of_near_ci(RUBY.name, "ruby-version");
     let usual = || place.of_ci(RUBY.name, "ruby-version").unwrap_or_else(|| "3.4".to_owned());
-    let version = of_job.or_else(|| (!has_file).then(usual));
+    // A job that says none has the one of its folder.
+    let says_none = |call: &CiAction| call.is_whole && !call.inputs().any(|(name, _)| name == "ruby-version");
+    let is_of_folder = place.calls_of(RUBY.name).any(says_none);
+    let version = of_job.or_else(|| (!has_file && !is_of_folder).then(usual));
     with.extend(version.map(|version| ("ruby-version", version)));
     // This input makes the action call `bundle install`, with a cache.
     if place.here.has("Gemfile") {

@@ -172,12 +172,9 @@ pub(super) fn asks_earlier_steps(condition: Option<&Node>) -> bool {
 pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
     let Some(text) = lined_yaml::text(condition) else { return false };
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let plain = plain.trim_start_matches("${{").trim_end_matches("}}");
     // What waits for a failure looks after it, and `false` is how people put a step aside.
-    let is_of_failure = matches!(plain.trim_matches(['$', '{', '}']), "false" | "failure()" | "cancelled()");
-    let leaves_out_changes = plain.contains("event_name!='pull_request'") && !plain.contains("||");
-    if is_of_failure || leaves_out_changes {
-        return true;
-    }
+    let is_of_failure = |part: &str| matches!(part, "false" | "failure()" | "cancelled()");
     let events = [
         "event_name=='release'",
         "event_name=='schedule'",
@@ -185,8 +182,19 @@ pub(super) fn needs_another_event(condition: Option<&Node>) -> bool {
         "ref_type=='tag'",
         "startsWith(github.ref,'refs/tags",
     ];
-    // Such a condition may hold at a change as well.
-    !plain.contains("||") && !plain.contains('!') && events.iter().any(|event| plain.contains(event))
+    let is_other = |way: &str| {
+        let of_event = !way.contains('!') && events.iter().any(|event| way.contains(event));
+        of_event || way.split("&&").any(|part| is_of_failure(part.trim_start_matches('(')))
+    };
+    // Any of several ways may hold at a change.
+    plain.split("||").all(is_other)
+}
+
+/// Tells whether a job or a step runs for what is merged, and not for a change that is only proposed.
+pub(super) fn leaves_changes_out(condition: Option<&Node>) -> bool {
+    let Some(text) = lined_yaml::text(condition) else { return false };
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    plain.contains("event_name!='pull_request'") && !plain.contains("||")
 }
 
 /// Returns the label of a runner, where a matrix says it and no value of that is one of Linux: the first.
@@ -610,6 +618,29 @@ mod tests {
         let one = vec![("os", vec!["ubuntu-latest", "windows-latest"])];
         let condition = "matrix.os != 'ubuntu-latest'";
         assert_eq!(OtherMachine::of_condition(condition, &one), Some(OtherMachine::Macos));
+    }
+
+    #[test]
+    fn no_change_is_the_event_of_a_failure_or_of_several_others() {
+        let holds = |condition: &str| {
+            let text = format!("if: {}", serde_json::Value::from(condition));
+            needs_another_event(lined_yaml::parse(&text).unwrap().get("if"))
+        };
+        for condition in [
+            "failure() && steps.install.outcome == 'failure'",
+            "${{ false }}",
+            "(github.event_name == 'push' && startsWith(github.ref, 'refs/tags')) || github.event_name == 'schedule'",
+        ] {
+            assert!(holds(condition), "{condition}");
+        }
+        for condition in [
+            "always()",
+            "!failure()",
+            "github.event_name == 'schedule' || matrix.x",
+            "success() || failure()",
+        ] {
+            assert!(!holds(condition), "{condition}");
+        }
     }
 
     #[test]

@@ -37,6 +37,11 @@ const JOBS: &str = "  all:
     runs-on: macos-15
     steps:
       - run: ./check-mac
+  merged:
+    if: github.event_name != 'pull_request'
+    runs-on: ubuntu-latest
+    steps:
+      - run: ./check-merged
   night:
     if: github.event_name == 'schedule'
     runs-on: ubuntu-latest
@@ -59,6 +64,7 @@ fn what_is_no_check_is_named_with_the_reason() {
             "# Not added, because it is written for another shell:\n#   print(1) # ",
             "# Not added, because it is not known what its action does:\n#   uses: someone/lint-action@v1 # ",
             "# Not added, because it runs on macOS alone:\n#   ./check-mac # ",
+            "# Not added, because it runs after a merge, where others run before:\n#   ./check-merged # ",
             "# Not added, because this CI is not read:\n#   .travis.yml # .travis.yml:1\n",
         ],
         &[
