@@ -53,6 +53,7 @@ pub(super) fn with_inputs(tool: &Tool, command: &str, with: Option<&Node>) -> Op
             // An option that is off is one that the command does not have.
             (_, "" | "false") => {}
             ("", _) => paths.extend(value.lines().filter_map(quoted_word)),
+            (" ", _) => paths.extend(value.split_whitespace().filter_map(quoted_word)),
             (option, "true") => options.push(option.to_owned()),
             (option, value) => options.push(format!("{option} {}", quoted_word(value)?)),
         }

@@ -129,12 +129,15 @@ fn only_interprets(found: &Recognised) -> bool {
     found.tool.name == "node" && found.manner == Manner::Other
 }
 
-/// Tells whether a program is only asked for its version or its help, `tflint -v`. To tests, `-v` says how much they tell.
+/// Tells whether a program is only asked for its version or its help, `tflint -v`, or clears what it keeps. To tests, `-v` says how much
+/// they tell.
 fn only_shows(words: &[String], found: Option<&Recognised>) -> bool {
     let is_linter = found.is_some_and(|found| {
         found.tasks.is_empty() && matches!(found.purpose, Some(Purpose::Lint | Purpose::Format))
     });
+    let clears = |word: &str| word.starts_with("clear-") || word == "cache:clear";
     match words {
+        [_, subcommand, ..] if clears(subcommand) => is_linter,
         [_, option] if matches!(option.as_str(), "-v" | "-h" | "help") => is_linter,
         [_, .., option] => matches!(option.as_str(), "--version" | "-V" | "--help"),
         [] | [_] => false,
@@ -362,6 +365,11 @@ fn own_script(
             .filter(|(task, _)| is_word(task))
             .and_then(|(task, more)| task_kind(task, &more.join(" ")))
     };
+    // `generate-reflection-test` makes one.
+    let begin = stem.split(['-', '_', '.']).next().unwrap_or("");
+    if matches!(begin, "dump" | "generate" | "gen" | "write" | "export") {
+        return Err(Reason::Prepares);
+    }
     if let Some(kind) = task_kind(stem, "").or_else(by_task) {
         return Ok((kind.purpose.ok_or(Reason::Mends)?, kind.mends));
     }

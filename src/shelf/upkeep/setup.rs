@@ -20,7 +20,7 @@ use super::task_texts::lines_of_task;
 use super::when_jobs_run::{is_channel, newest, version_parts};
 use crate::base::text::{after_last, first_word, up_to};
 use crate::judges::tree::extension;
-use crate::tools::{TOOLS, Tool, recognise, recognise_line};
+use crate::tools::{Purpose, TOOLS, Tool, recognise, recognise_line};
 
 /// A step before the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -1064,7 +1064,9 @@ impl SetUpPlace<'_> {
         let is_its_own = |action: &&String| installed.iter().any(|name| action.contains(name.as_str()));
         let of_action =
             tool.actions.keys().filter(is_its_own).find_map(|action| self.of_ci(action, "version"));
-        let version = of_action.or_else(|| installed.iter().find_map(|name| self.version_of(name)));
+        let of_tag = || installed.iter().find_map(|name| self.version_of_tag(name));
+        let version =
+            of_action.or_else(|| installed.iter().find_map(|name| self.version_of(name))).or_else(of_tag);
         // An input may hold anything, and this becomes part of a command of the workflow.
         let is_plain = |version: &String| {
             version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -1074,6 +1076,14 @@ impl SetUpPlace<'_> {
         let of_table = known.map(|(_, install)| install.replace("{version}", &version));
         let of_version = of_table.or_else(|| of_version(install, &version));
         Some(of_version.unwrap_or_else(|| install.to_owned()))
+    }
+
+    /// Returns the version of a tool whose own action has the same one: by its tag, or by the comment behind its commit.
+    fn version_of_tag(&self, program: &str) -> Option<String> {
+        let (name, _) = OF_TAGS.iter().find(|(_, known)| *known == program)?;
+        let call = self.near_actions().chain(&self.contents.actions).find(|action| action.name == *name)?;
+        let of_pin = call.pin.as_deref().and_then(|pin| pin.split_once("# ")).map(|(_, comment)| comment);
+        Some(of_pin.unwrap_or(&call.version).to_owned())
     }
 
     /// Returns the version of a tool that an action of the workflows is given: `version` of one that sets it up by its name,
@@ -1283,6 +1293,9 @@ pub(super) fn unbound(command: &str) -> String {
 
 /// Actions that install crates, which a line says as well.
 const OF_CRATES: [&str; 2] = ["taiki-e/install-action", "taiki-e/cache-cargo-install-action"];
+
+/// Actions of which the versions are those of their programs.
+const OF_TAGS: [(&str, &str); 1] = [("crate-ci/typos", "typos")];
 
 /// The files by which the packages of Node are locked.
 const LOCKS: [&str; 6] =
@@ -1595,12 +1608,17 @@ fn ruby(place: &SetUpPlace<'_>) -> Vec<SetUp> {
 
 fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let version = place.of_ci(PHP.name, "php-version").unwrap_or_else(|| "8.4".to_owned());
-    let extensions = place.list_of_ci(PHP.name, "extensions").or_else(|| place.of_ci(PHP.name, "extensions"));
-    let extensions = extensions.map(|value| ("extensions", value));
     // How PHP is set up belongs to its version.
     let has_version =
         |call: &&CiAction| call.inputs().any(|(key, value)| key == "php-version" && *value == version);
-    let call = place.calls_of(PHP.name).find(has_version);
+    let tests = |call: &&CiAction| {
+        let mut lines = place.contents.commands.iter().filter(|line| line.job == call.job);
+        lines.any(|line| {
+            recognise_line(&line.command).is_some_and(|found| found.purpose == Some(Purpose::Test))
+        })
+    };
+    let calls = || place.calls_of(PHP.name).filter(has_version);
+    let call = calls().find(tests).or_else(|| calls().next());
     let of_call = |name: &'static str| {
         let (_, value) = call?.inputs().find(|(key, _)| key == name)?;
         Some((name, value.clone()))
@@ -1609,6 +1627,8 @@ fn php(place: &SetUpPlace<'_>) -> Vec<SetUp> {
     let of_any = || place.of_ci(PHP.name, "coverage").unwrap_or_else(|| "none".to_owned());
     let without = of_call("coverage").filter(|(_, value)| value == "none" && !place.needs_driver());
     let coverage = without.map_or_else(of_any, |(_, value)| value);
+    let of_list = || place.list_of_ci(PHP.name, "extensions").or_else(|| place.of_ci(PHP.name, "extensions"));
+    let extensions = of_call("extensions").or_else(|| of_list().map(|value| ("extensions", value)));
     let settings = ["ini-file", "ini-values"].into_iter().filter_map(of_call);
     let tools = tools_of_php(place).map(|tools| ("tools", tools));
     let known = [("php-version", version.clone()), ("coverage", coverage)];

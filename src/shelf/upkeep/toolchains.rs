@@ -188,8 +188,13 @@ fn has_java_tests(repository: &Repository) -> bool {
 fn maven(repository: &Repository) -> Option<Finding> {
     let file = repository.first(&["pom.xml"])?;
     let program = if repository.has("mvnw") { "./mvnw" } else { "mvn" };
+    // What is packed with other names, the other modules need packed.
+    let is_pom = |path: &&str| name(path) == "pom.xml";
+    let mut texts = repository.paths().filter(is_pom).filter_map(|path| repository.text(path));
+    let is_packed = texts.any(|text| text.contains("<relocation>"));
+    let goal = if is_packed { "verify" } else { "test" };
     has_java_tests(repository)
-        .then(|| finding(Purpose::Test, &format!("{program} --batch-mode test"), file, 1))
+        .then(|| finding(Purpose::Test, &format!("{program} --batch-mode {goal}"), file, 1))
 }
 
 fn gradle(repository: &Repository) -> Option<Finding> {

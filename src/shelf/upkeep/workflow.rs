@@ -138,12 +138,14 @@ impl GithubJob<'_> {
         let is_meant = |job: &str| is_any || self.jobs.contains(job);
         let of_checkout = |known: &&CiAction| known.name == CHECKOUT.name && is_meant(&known.job);
         for key in ["fetch-depth", "submodules"] {
-            let calls = self.contents.actions.iter().filter(of_checkout);
-            let mut values = calls.flat_map(|known| &known.with).filter(|(known, _)| known == key);
+            let calls = || self.contents.actions.iter().filter(of_checkout);
+            let values = || calls().flat_map(|known| &known.with).filter(|(known, _)| known == key);
+            let all = values().find(|(_, value)| matches!(value.as_str(), "0" | "true" | "recursive"));
+            let number = |value: &str| value.parse::<u32>().ok().filter(|number| *number > 1);
+            let most = || values().max_by_key(|(_, value)| number(value));
+            let most = most().filter(|(_, value)| number(value).is_some());
             // Both are about having enough: the value that says most is that of the job which needs it.
-            if let Some((_, value)) =
-                values.find(|(_, value)| matches!(value.as_str(), "0" | "true" | "recursive"))
-            {
+            if let Some((_, value)) = all.or(most) {
                 let _ = writeln!(out, "          {key}: {value}");
             }
         }

@@ -172,3 +172,29 @@ fn a_loop_may_take_as_long_as_the_jobs_together_whose_checks_it_makes() {
     assert_has(&text, &["timeout: 2h\n"], &[]);
     assert_has(&workflow, &["timeout-minutes: 135\n"], &[]);
 }
+
+#[test]
+fn an_action_stands_for_its_command_with_its_inputs_in_its_version() {
+    let commit = "0123456789012345678901234567890123456789";
+    for (version, expected) in
+        [("v1.26.0", "typos==1.26.0"), (&format!("{commit} # v1.27.3"), "typos==1.27.3")]
+    {
+        let jobs = format!(
+            "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v6\n        with: {{fetch-depth: 2}}\n      - uses: crate-ci/typos@{version}\n        with: {{files: README.md src/}}\n"
+        );
+        let (text, workflow) = written(&jobs, &[("README.md", "x\n"), ("src/x", "x\n")]);
+        assert_has(&text, &["action: typos README.md src/\n"], &[]);
+        assert_has(&workflow, &[expected, "fetch-depth: 2\n"], &[]);
+    }
+}
+
+#[test]
+fn what_makes_or_clears_something_is_no_check() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    steps:\n      - run: phpstan analyse\n      - run: phpstan clear-result-cache\n      - run: php tests/generate-reflection-test.php\n";
+    let (text, _) = written(jobs, &[("tests/generate-reflection-test.php", "x\n")]);
+    assert_has(
+        &text,
+        &["action: phpstan analyse\n", "#   php tests/generate-reflection-test.php # "],
+        &["action: phpstan clear", "action: php tests"],
+    );
+}
