@@ -631,7 +631,7 @@ impl Workflow<'_> {
     ) {
         let mut place = place.clone();
         place.add(Caveat::PartOfBuild, true);
-        match part_of_cmake(line) {
+        match part_of_cmake(&place.leg.put_in(line)) {
             Some(part) => contents.commands.push(self.command(&part, String::new(), &place, evidence)),
             None => contents.unused.push(unused_line(line, "", evidence, why)),
         }

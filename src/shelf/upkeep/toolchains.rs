@@ -407,7 +407,7 @@ fn tests_of_cmake(repository: &Repository, contents: &CiContents) -> Option<Test
     let of_folders = options_of_folders(repository, text);
     let mut needed = options_of_tests(text);
     needed.extend(of_folders.iter().flat_map(|folder| options_of_tests(folder)));
-    let known = if needed.is_empty() { Vec::new() } else { ci::definitions_of_ctest(contents) };
+    let known = ci::definitions_of_ctest(contents);
     let of_ci = |name: &str| {
         let is_of = |definition: &&String| {
             up_to(definition, &[':', '=']) == name && !is_off(after_last(definition, &['=']))
@@ -418,7 +418,10 @@ fn tests_of_cmake(repository: &Repository, contents: &CiContents) -> Option<Test
     let are_on = needed.iter().all(|ways| ways.iter().any(|way| is_on(&way)));
     let chosen = needed.iter().filter_map(|ways| ways.iter().find(is_on).or(ways.first())).flatten();
     let put_in = |name: &&str| of_ci(name).map_or_else(|| format!("{name}=ON"), Clone::clone);
-    let options: BTreeSet<String> = chosen.map(put_in).collect();
+    let chosen: Vec<&str> = chosen.copied().collect();
+    let is_chosen = |definition: &&String| chosen.iter().any(|name| *name == name_of_option(definition));
+    let others = known.iter().filter(|definition| !is_chosen(definition) && says_how(&known, definition));
+    let options: BTreeSet<String> = chosen.iter().map(put_in).chain(others.cloned()).collect();
     let options = options.iter().fold(String::new(), |all, option| all + " -D" + option);
     // Where no test was made, ctest says so and succeeds.
     let command = format!(
@@ -426,6 +429,25 @@ fn tests_of_cmake(repository: &Repository, contents: &CiContents) -> Option<Test
     );
     let finding = finding(Purpose::Test, &command, file, line_of(text, adds_tests));
     Some(TestsOfCmake { finding, are_on })
+}
+
+fn name_of_option(definition: &str) -> &str {
+    up_to(definition, &[':', '='])
+}
+
+/// Tells whether a definition of the job that makes the tests says how they are built, and not where, or with which programs: those that
+/// another machine may lack.
+fn says_how(all: &[String], definition: &str) -> bool {
+    let name = name_of_option(definition);
+    let is_usual = matches!(
+        name,
+        "CMAKE_BUILD_TYPE" | "CMAKE_CXX_STANDARD" | "CMAKE_C_STANDARD" | "CMAKE_CXX_EXTENSIONS"
+    );
+    let is_of_machine =
+        ["CMAKE_", "COMPILER", "TOOLCHAIN", "PREFIX", "PYTHON_"].iter().any(|sign| name.contains(sign));
+    // A job may build in several ways.
+    let is_one = all.iter().all(|other| name_of_option(other) != name || other == definition);
+    is_one && (is_usual || !is_of_machine) && !definition.contains('/')
 }
 
 /// Returns the texts of the folders below in which tests begin, where the top only allows them and all of these have them behind options

@@ -1,6 +1,6 @@
 //! What `ll-loop init` takes from the workflows of a repository, in layouts like those of real projects.
 
-use super::init::{Layout, assert_layouts, project};
+use super::init::{Layout, assert_layouts, project, written};
 
 const LAYOUTS: &[Layout] = &[
     (
@@ -934,4 +934,11 @@ fn a_job_of_gitlab_installs_the_gems_that_an_action_installs_on_github() {
     project.run(&["init", "--ci", "gitlab"]).code(0);
     let jobs = project.read(".gitlab-ci.yml");
     assert!(jobs.contains("    - bundle install\n"), "{jobs}");
+}
+
+#[test]
+fn the_tests_of_cmake_are_built_as_their_job_builds_them() {
+    let jobs = "  all:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        std: [17]\n    steps:\n      - run: cmake -B b -DX_WARNINGS=ON -DCMAKE_CXX_STANDARD=${{ matrix.std }} -DCMAKE_CXX_COMPILER=g++-9 -DX_DIR=/opt/x\n      - run: ctest --test-dir b\n";
+    let (text, _) = written(jobs, &[("CMakeLists.txt", "enable_testing()\n")]);
+    assert!(text.contains("cmake -S . -B \"$build\" -DCMAKE_CXX_STANDARD=17 -DX_WARNINGS=ON && "), "{text}");
 }
