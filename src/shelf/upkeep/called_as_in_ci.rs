@@ -38,8 +38,8 @@ struct Surroundings {
     variables: Vec<(String, String)>,
     /// Those of them that their steps say, and not the whole jobs.
     of_steps: Vec<(String, String)>,
-    /// Whether they have a service, which is reached by variables of the whole job.
-    has_services: bool,
+    /// Those of the first of them that has a service, which is reached by variables of the whole job.
+    of_services: Option<Vec<(String, String)>>,
 }
 
 impl Surroundings {
@@ -59,8 +59,9 @@ impl Surroundings {
             |one: &&(String, String)| lines.iter().all(|line| line.variables[..line.of_step].contains(one));
         let of_steps = first.variables.iter().filter(is_everywhere).filter(is_of_step).cloned().collect();
         let is_of_lines = |job: &str| lines.iter().any(|line| line.job == job);
-        let has_services = contents.services.iter().any(|known| is_of_lines(&known.job));
-        Some(Self { variables, of_steps, has_services })
+        let services = contents.services.iter().find(|known| is_of_lines(&known.job));
+        let of_services = services.map(|services| services.variables.clone());
+        Some(Self { variables, of_steps, of_services })
     }
 }
 
@@ -73,10 +74,17 @@ pub(super) fn own_variables(contents: &CiContents, checks: &[&Finding]) -> Vec<V
         let is_plain = |one: &&(String, String)| {
             !one.1.contains("${{") && !matches!(one.0.as_str(), "CI" | "HOME" | "PATH" | "TERM")
         };
-        let all = found.of_steps.iter().filter(|_| !found.has_services).filter(is_plain);
-        let own: Vec<(String, String)> =
-            all.filter(|one| !is_shared(one) && is_of_checks(contents, one)).cloned().collect();
-        (own.len() <= MOST_VARIABLES).then_some(own)
+        let all = found.of_services.as_ref().unwrap_or(&found.of_steps).iter().filter(is_plain);
+        let mut own: Vec<(String, String)> = Vec::new();
+        for one in all {
+            // The nearest is the first.
+            let is_new = !own.iter().any(|(known, _)| *known == one.0);
+            if is_new && !is_shared(one) && is_of_checks(contents, one) {
+                own.push(one.clone());
+            }
+        }
+        let most = if found.of_services.is_some() { 2 * MOST_VARIABLES } else { MOST_VARIABLES };
+        (own.len() <= most).then_some(own)
     };
     all.iter().map(|found| found.as_ref().and_then(own).unwrap_or_default()).collect()
 }

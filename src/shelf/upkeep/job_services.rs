@@ -17,7 +17,7 @@ pub(super) struct JobServices {
     /// The services by their names, each in lines that begin at the left.
     services: Vec<(String, Vec<String>)>,
     /// Variables whose values are written in the file, the nearest first.
-    variables: Vec<(String, String)>,
+    pub(super) variables: Vec<(String, String)>,
 }
 
 impl JobServices {
@@ -106,10 +106,16 @@ impl JobContainer {
     }
 }
 
-/// Returns the services and variables of these jobs, and other variables, as keys of one job; of two by one name, the first.
-pub(super) fn text(jobs: &[&JobServices], others: &[(String, String)]) -> String {
+/// Returns the services and variables of these jobs, and other variables, as keys of one job; of two by one name, the first. What stands
+/// before commands of checks is not for all of them.
+pub(super) fn text(
+    jobs: &[&JobServices],
+    others: &[(String, String)],
+    stands_before: &dyn Fn(&str) -> bool,
+) -> String {
     let services = first_by_name(jobs.iter().flat_map(|job| &job.services));
-    let variables = first_by_name(jobs.iter().flat_map(|job| &job.variables).chain(others));
+    let of_jobs = jobs.iter().flat_map(|job| &job.variables).filter(|(name, _)| !stands_before(name));
+    let variables = first_by_name(of_jobs.chain(others));
     let lines = services.iter().flat_map(|(_, lines)| lines).map(|line| format!("      {}\n", noted(line)));
     let services: String = lines.collect();
     let set = variables

@@ -1424,15 +1424,7 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
         found.iter().all(|other| other.0 != one.0 || other.1 == one.1) && (!leaves_out(&one.0) || of_all(one))
     };
     // What only some checks have stands before their commands.
-    let is_set = |name: &str| {
-        let set = |check: &Check| {
-            let own = check.finding.command.strip_suffix(without_assignments(&check.finding.command));
-            own.is_some_and(|own| {
-                own.split(' ').any(|word| word.split_once('=').is_some_and(|(known, _)| known == name))
-            })
-        };
-        plan.checks.iter().any(set)
-    };
+    let is_set = |name: &str| stands_before(plan, name);
     // What only the step of a check has is not for the others: it stands before its command, or was put into it.
     let is_of_job = |one: &(String, String)| {
         let is_of_step = |line: &CiCommand| line.variables[..line.of_step].contains(one);
@@ -1448,6 +1440,19 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
         }
     }
     agreed
+}
+
+/// Tells whether a variable stands before the command of a check.
+pub(super) fn stands_before(plan: &Plan, name: &str) -> bool {
+    let set = |check: &Check| {
+        let command = check.finding.command.as_str();
+        let exported = command.strip_prefix("export ").and_then(|rest| rest.split_once(" && "));
+        let own = exported.map(|(own, _)| own).or_else(|| command.strip_suffix(without_assignments(command)));
+        own.is_some_and(|own| {
+            own.split(' ').any(|word| word.split_once('=').is_some_and(|(known, _)| known == name))
+        })
+    };
+    plan.checks.iter().any(set)
 }
 
 /// Tells whether a variable says by its name that something is left out, `PUPPETEER_SKIP_DOWNLOAD`, or how things are installed.

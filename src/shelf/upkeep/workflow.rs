@@ -12,8 +12,8 @@ use super::gitlab::gitlab;
 use super::job_services::{self, JobContainer};
 use super::loop_text::COMMIT;
 use super::setup::{
-    CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, container, jobs_of, services, steps, variables,
-    without_image,
+    CHECKOUT, DOWNLOAD, PinnedAction, SetUp, SetUpStep, container, jobs_of, services, stands_before, steps,
+    variables, without_image,
 };
 use super::workflow_loop::WorkflowLoop;
 use super::yaml_style::quoted;
@@ -74,8 +74,11 @@ fn github(repository: &Repository, contents: &CiContents, loops: &[WorkflowLoop<
         if let Some(container) = container {
             without_image(&mut steps, contents, container);
         }
-        let surroundings =
-            job_services::text(&services(contents, one.settled), &variables(contents, one.settled));
+        let surroundings = job_services::text(
+            &services(contents, one.settled),
+            &variables(contents, one.settled),
+            &|name| stands_before(one.settled, name),
+        );
         let job = GithubJob {
             name: &one.planned.name,
             packages: &one.planned.packages,

@@ -141,3 +141,11 @@ fn a_check_has_the_services_of_one_job_and_the_variables_of_all_levels() {
         &[],
     );
 }
+
+#[test]
+fn the_variables_of_a_service_are_for_the_checks_that_have_it() {
+    let jobs = "  unit:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n  store:\n    runs-on: ubuntu-latest\n    services:\n      db:\n        image: mysql\n    env: {DB: mysql}\n    steps:\n      - run: make acceptance\n";
+    let (text, workflow) = written(jobs, &[("Makefile", "test:\n\tx\nacceptance:\n\ty\n")]);
+    assert_has(&text, &["action: make test\n", "DB=mysql make acceptance"], &[]);
+    assert_has(&workflow, &["image: mysql"], &["DB:"]);
+}
