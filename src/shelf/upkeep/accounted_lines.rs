@@ -112,6 +112,10 @@ fn only_sets_up(repository: &Repository, place: &str) -> bool {
 
 /// Tells whether a check of a loop does what a line does.
 fn is_done(repository: &Repository, one: &UnusedCommand, checks: &[&Finding]) -> bool {
+    // What an action does, no words of a task say.
+    if one.command.starts_with(CALL_OF_ACTION) {
+        return checks.iter().any(|check| check.evidence == one.evidence);
+    }
     let line = words(&one.command);
     let is_toolchain = |word: &str| word.starts_with('+');
     let finding = Finding {

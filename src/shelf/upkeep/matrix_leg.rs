@@ -192,6 +192,10 @@ impl MatrixLeg {
         let in_brackets = || MatrixCondition::of(part.trim_matches(['(', ')']));
         let Some(condition) = MatrixCondition::of(part).or_else(in_brackets) else { return true };
         match (self.value(&condition.key), condition.way) {
+            // What no job of the matrix says there is an empty text.
+            (None, Comparison::Is | Comparison::IsNot) if self.is_whole && condition.text.is_empty() => {
+                condition.holds_for("")
+            }
             (Some(value), _) => condition.holds_for(value),
             (None, Comparison::IsNot | Comparison::Ends) => true,
             // What no file says may be the runner that all jobs have in the end.
@@ -425,6 +429,8 @@ mod tests {
             ("matrix.runner == 'ubuntu-latest'", true),
             ("matrix.coverage", false),
             ("!matrix.coverage", true),
+            ("matrix.target != ''", false),
+            ("matrix.target == ''", true),
             ("github.ref == 'refs/heads/main'", true),
         ] {
             assert_eq!(leg.may_hold(part), holds, "{part}");
