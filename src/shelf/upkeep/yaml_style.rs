@@ -1,7 +1,5 @@
 //! How a repository writes YAML, as far as it says so: its formatters are to leave alone what `init` writes.
 
-use std::fmt::Write as _;
-
 use super::ci_files::{self, OWN_WORKFLOWS};
 use super::found_repository::Repository;
 use super::{lined_yaml, tasks};
@@ -26,14 +24,55 @@ pub(super) struct YamlStyle {
     longest: Option<usize>,
 }
 
+/// How ESLint reads YAML.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum EslintOfYaml {
+    #[default]
+    Never,
+    /// With its plugin for YAML.
+    Plugin,
+    /// With a shared configuration that brings the plugin along, under a name of its own, and with more rules.
+    Antfu,
+}
+
 /// The linters that read YAML beside code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Linters {
     yamllint: bool,
-    /// ESLint with its plugin for YAML, which some shared configurations bring along.
-    eslint: bool,
+    eslint: EslintOfYaml,
     /// cspell, which reads every word.
     cspell: bool,
+}
+
+impl EslintOfYaml {
+    /// Returns the comments by which it leaves a text alone. A rule by another name than that of the configuration would be an error.
+    fn notes(self, text: &str) -> String {
+        let mut rules: Vec<&str> = Vec::new();
+        for (sign, rule) in NOT_OF_ESLINT {
+            if text.contains(sign) && !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        match self {
+            Self::Never => String::new(),
+            Self::Plugin => {
+                let lines = rules.iter().map(|rule| format!("# eslint-disable yml/{rule}\n"));
+                lines.collect::<Vec<_>>().concat()
+            }
+            Self::Antfu => {
+                if text.contains(['"', '\'']) {
+                    rules.retain(|rule| *rule != "plain-scalar");
+                    rules.extend(["plain-scalar", "quotes"]);
+                }
+                let rules: Vec<String> = rules.iter().map(|rule| format!("yaml/{rule}")).collect();
+                if rules.is_empty() {
+                    String::new()
+                } else {
+                    format!("# eslint-disable {}\n", rules.join(", "))
+                }
+            }
+        }
+    }
 }
 
 impl Linters {
@@ -44,9 +83,11 @@ impl Linters {
             yamllint: config.iter().any(|file| repository.has(file))
                 || tasks::call(repository, "yamllint")
                 || ci_files::names(repository, "yamllint"),
-            eslint: ["\"eslint-plugin-yml\"", "\"@antfu/eslint-config\""]
-                .iter()
-                .any(|name| package.contains(name)),
+            eslint: match () {
+                () if package.contains("\"@antfu/eslint-config\"") => EslintOfYaml::Antfu,
+                () if package.contains("\"eslint-plugin-yml\"") => EslintOfYaml::Plugin,
+                () => EslintOfYaml::Never,
+            },
             cspell: is_spelt(repository),
         }
     }
@@ -79,7 +120,7 @@ const PLAIN: YamlStyle = YamlStyle {
     linters: NO_LINTERS,
     longest: None,
 };
-const NO_LINTERS: Linters = Linters { yamllint: false, eslint: false, cspell: false };
+const NO_LINTERS: Linters = Linters { yamllint: false, eslint: EslintOfYaml::Never, cspell: false };
 
 /// The columns of a line where Prettier's settings name no others.
 const WIDTH: usize = 80;
@@ -105,11 +146,8 @@ const NOT_MEASURED: &str = "# editorconfig-checker-disable\n";
 
 /// What ESLint's plugin for YAML would have otherwise: an empty value that GitHub's documents have, and a text that YAML 1.1
 /// takes for no text without quotes.
-const NOT_OF_ESLINT: [(&str, &str); 3] = [
-    ("  pull_request:\n", "yml/no-empty-mapping-value"),
-    ("\"no\":", "yml/plain-scalar"),
-    ("'no':", "yml/plain-scalar"),
-];
+const NOT_OF_ESLINT: [(&str, &str); 3] =
+    [("  pull_request:\n", "no-empty-mapping-value"), ("\"no\":", "plain-scalar"), ("'no':", "plain-scalar")];
 
 /// Where Prettier's settings are, in the order in which it looks.
 pub(in crate::shelf) const PRETTIER: [&str; 19] = [
@@ -336,11 +374,7 @@ impl YamlStyle {
         if out.lines().any(is_long) && !self.linters.yamllint {
             notes.push_str(LONG_LINES);
         }
-        for (sign, rule) in NOT_OF_ESLINT {
-            if self.linters.eslint && out.contains(sign) {
-                let _ = writeln!(notes, "# eslint-disable {rule}");
-            }
-        }
+        notes.push_str(&self.linters.eslint.notes(&out));
         if let Some(words) = known_words(&out).filter(|_| self.linters.cspell) {
             notes.push_str(&words);
         }
@@ -607,6 +641,12 @@ mod tests {
             of(&[("package.json", package)]).applied("a:\n  \"no\": nonzero\n"),
             "# eslint-disable yml/plain-scalar\na:\n  \"no\": nonzero\n"
         );
+        let package = "{\"devDependencies\": {\"@antfu/eslint-config\": \"1\"}}";
+        assert_eq!(
+            of(&[("package.json", package)]).applied("on:\n  pull_request:\na: \"1\"\n"),
+            "# eslint-disable yaml/no-empty-mapping-value, yaml/plain-scalar, yaml/quotes\non:\n  pull_request:\na: \"1\"\n"
+        );
+        assert_eq!(of(&[("package.json", package)]).applied("a: 1\n"), "a: 1\n");
         assert_eq!(
             of(&[("cspell.json", "{}")]).applied("shell: [bash, -euo, pipefail, -c]\n"),
             "# cspell:ignore pipefail\nshell: [bash, -euo, pipefail, -c]\n"
