@@ -23,6 +23,8 @@ pub(super) enum Caveat {
     FetchesBuilt,
     /// Its variables are those of one event, such as a proposed change.
     FedByEvent,
+    /// The job has checked another state of the repository out.
+    OtherState,
     /// The job has put a build before where other builds of the machine find it.
     HandsOn,
     /// Only jobs of its matrix with another toolchain do it.
@@ -58,6 +60,7 @@ impl Caveat {
             Self::BesideOthers
             | Self::FetchesBuilt
             | Self::FedByEvent
+            | Self::OtherState
             | Self::HandsOn
             | Self::OtherInterpreter
             | Self::BehindUnknown
@@ -85,6 +88,7 @@ impl Caveat {
             Self::BesideOthers
             | Self::FetchesBuilt
             | Self::FedByEvent
+            | Self::OtherState
             | Self::HandsOn
             | Self::OtherInterpreter
             | Self::BehindUnknown
@@ -102,6 +106,7 @@ impl Caveat {
             Self::BesideOthers => Reason::BesideOthers,
             Self::FetchesBuilt => Reason::FetchesBuilt,
             Self::FedByEvent => Reason::FedByEvent,
+            Self::OtherState => Reason::OtherState,
             Self::HandsOn => Reason::HandsOn,
             Self::OtherInterpreter => Reason::OtherInterpreter,
             Self::BehindUnknown => Reason::BehindUnknown,

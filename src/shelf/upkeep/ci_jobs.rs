@@ -9,9 +9,9 @@ use super::ci::{
     is_commit, is_of_set_up, joined, unused_line,
 };
 use super::ci_steps::{
-    asks_for_toolchain, defaults, fetches_built, filled, goes_on_beside, hands_on, hands_on_behind,
-    has_secrets, is_altering, is_fed_by_event, is_fed_by_steps, prepares_machine, repeats, sets_up,
-    starts_another, unpacked_source, with_inputs, written_directory, written_shell,
+    asks_for_toolchain, checks_other_state_out, defaults, fetches_built, filled, goes_on_beside, hands_on,
+    hands_on_behind, has_secrets, is_altering, is_fed_by_event, is_fed_by_steps, prepares_machine, repeats,
+    sets_up, starts_another, unpacked_source, with_inputs, written_directory, written_shell,
 };
 use super::found_repository::{Evidence, Repository};
 use super::install_lines::{adds_source, is_install, makes_ready};
@@ -186,6 +186,7 @@ impl Workflow<'_> {
                 place.add(Caveat::BesideOthers, starts_another(step));
                 place.add(Caveat::FetchesBuilt, fetches_built(step) && unpacked.is_none());
                 place.add(Caveat::HandsOn, hands_on_behind(step));
+                place.add(Caveat::OtherState, checks_other_state_out(step));
             }
         }
         let image = |node: Option<&Node>| {

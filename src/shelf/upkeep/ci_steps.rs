@@ -129,6 +129,19 @@ pub(super) fn is_fed_by_steps(step: &Node) -> bool {
     })
 }
 
+/// Tells whether a step checks another state of the repository out than the one that is looked at: a branch, or the base of a change.
+pub(super) fn checks_other_state_out(step: &Node) -> bool {
+    let is_checkout =
+        lined_yaml::text(step.get("uses")).is_some_and(|uses| uses.starts_with("actions/checkout@"));
+    let with = step.get("with").filter(|_| is_checkout);
+    let input = |name: &str| lined_yaml::text(with.and_then(|with| with.get(name)));
+    let is_here = input("path").is_none() && input("repository").is_none();
+    input("ref").is_some_and(|state| {
+        let is_of_change = ["head", "github.ref", "github.sha", "inputs.", "needs.", "env."];
+        is_here && !state.is_empty() && !is_of_change.iter().any(|sign| state.contains(sign))
+    })
+}
+
 /// Tells whether a step has variables that one event alone says, such as the number of a proposed change.
 pub(super) fn is_fed_by_event(step: &Node) -> bool {
     lined_yaml::entries(step.get("env")).iter().any(|entry| {

@@ -141,6 +141,8 @@ reasons! {
     FedBySteps = "earlier steps of its job say what its variables are";
     /// Variables of an event.
     FedByEvent = "its variables are those of one event, such as a proposed change";
+    /// Another commit than that of the change.
+    OtherState = "its job has checked another state of the repository out, such as its main branch";
     /// A changed checkout.
     AltersCheckout = "its job has changed before what it had checked out";
     /// A toolchain.

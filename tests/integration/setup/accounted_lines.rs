@@ -140,13 +140,14 @@ fn what_a_check_does_in_another_way_or_behind_other_installs_is_named() {
 
 #[test]
 fn what_an_event_or_an_image_alone_has_is_no_check() {
-    let jobs = "  change:\n    runs-on: ubuntu-latest\n    steps:\n      - name: Check the change\n        run: ./scripts/check-change.sh\n        env: {NUMBER: '${{ github.event.pull_request.number }}'}\n  all:\n    runs-on: ubuntu-latest\n    container: example/all:1\n    steps:\n      - run: make\n  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n";
+    let jobs = "  change:\n    runs-on: ubuntu-latest\n    steps:\n      - name: Check the change\n        run: ./scripts/check-change.sh\n        env: {NUMBER: '${{ github.event.pull_request.number }}'}\n  main:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: actions/checkout@v6\n        with: {ref: main}\n      - run: mypy src\n  all:\n    runs-on: ubuntu-latest\n    container: example/all:1\n    steps:\n      - run: make\n  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - run: codespell\n";
     let (text, _) = written(jobs, &[("Makefile", "all:\n\tx\n"), ("scripts/check-change.sh", "x\n")]);
     assert_has(
         &text,
         &[
             "    action: codespell\n",
             "its variables are those of one event, such as a proposed change:\n#   ./scripts/check-change.sh # ",
+            "its job has checked another state of the repository out, such as its main branch:\n#   mypy src # ",
             "the CI calls it only in an image, which has what it needs:\n#   make # ",
         ],
         &["    action: make\n"],
