@@ -13,7 +13,7 @@ use super::script_lines::logical_lines;
 use super::task_texts::does;
 use super::unused::{Reason, UnusedCommand};
 use crate::base::node::Node;
-use crate::base::text::{after_last, first_word, up_to};
+use crate::base::text::{first_word, up_to};
 
 /// Returns those that no check stands for and that may check something, each once.
 pub(super) fn accounted(
@@ -74,20 +74,9 @@ fn is_none(repository: &Repository, one: &UnusedCommand) -> bool {
     if one.why == Reason::OtherCi {
         return false;
     }
-    let Some(action) = one.command.strip_prefix(CALL_OF_ACTION) else {
-        return is_plainly_none(&one.command) || one.why == Reason::Prepares && is_set_up(&one.command);
-    };
+    let Some(action) = one.command.strip_prefix(CALL_OF_ACTION) else { return is_plainly_none(&one.command) };
     let name = up_to(action, &['@']);
     is_plain_action(name) || name.strip_prefix("./").is_some_and(|place| only_sets_up(repository, place))
-}
-
-/// Tells whether a command is a script that installs something, by its name: it comes with the checks of its job.
-fn is_set_up(command: &str) -> bool {
-    let script = command.split(' ').find(|word| word.contains('/')).unwrap_or("");
-    let says = |word: &str| {
-        matches!(word, "install" | "setup" | "bootstrap" | "deps" | "dependencies" | "requirements")
-    };
-    after_last(script, &['/']).split(['-', '_', '.']).any(says)
 }
 
 /// Tells whether all steps of an action of the repository are plainly no checks.
@@ -188,9 +177,6 @@ mod tests {
             "uses: ./b",
         ];
         let named = accounted(&repository, lines.map(unused).to_vec(), &[&check]);
-        let prepares = [unused("scripts/install"), unused("./gen")]
-            .map(|one| UnusedCommand { why: Reason::Prepares, ..one });
-        assert_eq!(accounted(&repository, prepares.to_vec(), &[]).len(), 1);
         let named: Vec<&str> = named.iter().map(|one| one.command.as_str()).collect();
         assert_eq!(named, ["./check", "uses: ./b"]);
         assert_eq!(of_other_systems(&repository).count(), 1);

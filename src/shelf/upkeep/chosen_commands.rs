@@ -371,8 +371,11 @@ fn is_variant(one: &Finding, other: &Finding) -> bool {
     let called = |finding: &Finding| {
         let found = recognise_line(&finding.command)?;
         let is_make = found.tool.name == "make";
-        // Of make, each setting is one: `make CFLAGS=-O3`.
-        let is_setting = |word: &&str| is_make && word.contains('=') && !word.starts_with('-');
+        // Of make, each setting is one: `make CFLAGS=-O3`. Options of a program say what is done: `make test ARGS='--workspace'`.
+        let is_setting = |word: &&str| {
+            let value = word.split_once('=').filter(|_| is_make && !word.starts_with('-'));
+            value.is_some_and(|(_, value)| !value.starts_with("--"))
+        };
         let is_meant = found.tool.ecosystem == "java" || is_make;
         is_meant.then_some(())?;
         // A value may be of several words, `CFLAGS='-O2 -g'`.

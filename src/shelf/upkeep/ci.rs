@@ -241,6 +241,8 @@ pub(super) struct CiContents {
     pub(super) unused: Vec<UnusedCommand>,
     /// The versions with which most checks are made, where these are not the newest ones.
     pub(super) usual_versions: Vec<UsualVersion>,
+    /// The lines that run the hooks of pre-commit, also those that are no checks by themselves.
+    pub(super) hooks: Vec<CiCommand>,
 }
 
 /// Says of a check that it is none of a loop.

@@ -329,6 +329,10 @@ impl Workflow<'_> {
         }
         let why = if leaves_changes_out(condition) { Reason::AfterMerge } else { Reason::MayFail };
         let matrix = without_failing(&place.matrix, step).filter(|_| why == Reason::MayFail);
+        if let Some(script) = step.get("run").filter(|script| runs_hooks(script)) {
+            let line = self.command("pre-commit run", String::new(), place, self.evidence(script, 0));
+            contents.hooks.push(line);
+        }
         let Some(matrix) = matrix else {
             let directory = place.checkouts.inside(&joined("", place.directory.unwrap_or("")));
             self.unused_step(step, &directory.unwrap_or_default(), why, contents);
@@ -874,6 +878,12 @@ const TOKEN: &str = "${{ github.token }}";
 fn is_token(input: &str) -> bool {
     let plain: String = input.chars().filter(|c| !c.is_whitespace()).collect();
     matches!(plain.as_str(), "${{github.token}}" | "${{secrets.GITHUB_TOKEN}}")
+}
+
+/// Tells whether a script runs the hooks of pre-commit, in whatever way.
+fn runs_hooks(script: &Node) -> bool {
+    let text = lined_yaml::text(Some(script)).unwrap_or("");
+    ["pre-commit run", "prek run"].iter().any(|call| text.contains(call))
 }
 
 /// Tells whether a job has services that could not be read.

@@ -187,8 +187,25 @@ impl MatrixLeg {
         rows.peek().is_some() && rows.all(|row| row.iter().any(is_other))
     }
 
+    /// Tells whether a comparison of versions holds, `matrix.php >= '8.2'`; nothing where it is none.
+    fn compares_versions(&self, part: &str) -> Option<bool> {
+        let (sign, (key, text)) =
+            [">=", "<=", ">", "<"].into_iter().find_map(|sign| Some((sign, part.split_once(sign)?)))?;
+        let value = version_parts(self.value(key.trim().strip_prefix("matrix.")?)?)?;
+        let text = version_parts(text.trim().trim_matches('\''))?;
+        Some(match sign {
+            ">=" => value >= text,
+            "<=" => value <= text,
+            ">" => value > text,
+            _ => value < text,
+        })
+    }
+
     /// Tells whether one comparison with a value of the matrix may hold; what is about something else may.
     fn may_hold(&self, part: &str) -> bool {
+        if let Some(holds) = self.compares_versions(part) {
+            return holds;
+        }
         let in_brackets = || MatrixCondition::of(part.trim_matches(['(', ')']));
         let Some(condition) = MatrixCondition::of(part).or_else(in_brackets) else { return true };
         match (self.value(&condition.key), condition.way) {
@@ -423,7 +440,9 @@ mod tests {
             ("startsWith(matrix.os, 'macos')", false),
             ("matrix.python == 3.14", true),
             ("matrix.python == '3.9'", false),
-            ("matrix.python < 3.10", true),
+            ("matrix.python < 3.10", false),
+            ("matrix.python >= '3.9'", true),
+            ("matrix.cxx >= 'x'", true),
             ("matrix.cxx == 'g++-4.9'", false),
             ("matrix.cxx != 'g++-4.9'", true),
             ("matrix.runner == 'ubuntu-latest'", true),

@@ -215,6 +215,8 @@ struct SetUpPlace<'r> {
     conditions: BTreeSet<&'r str>,
     /// Whether the loop runs in the container of those jobs.
     is_contained: bool,
+    /// Whether a check runs the hooks of pre-commit.
+    runs_hooks: bool,
     /// Where in each of them the last line stands that makes a check, among all lines.
     last_lines: BTreeMap<&'r str, usize>,
 }
@@ -250,6 +252,7 @@ pub(super) fn steps(
             jobs: lines.iter().map(|line| line.job.as_str()).collect(),
             conditions: lines.iter().filter_map(|line| line.condition.as_deref()).collect(),
             is_contained,
+            runs_hooks: called.iter().any(|finding| calls_hooks(&finding.command)),
             last_lines: last_lines(contents, &called),
         };
         let does = place.steps(&called);
@@ -296,6 +299,7 @@ pub fn install_of(repository: &Repository, finding: &Finding, package: Option<&s
         jobs: BTreeSet::new(),
         conditions: BTreeSet::new(),
         is_contained: false,
+        runs_hooks: false,
         last_lines: BTreeMap::new(),
     };
     let languages = place.languages(&[finding]);
@@ -331,7 +335,9 @@ impl SetUpPlace<'_> {
         let is_all = !of_ci.iter().all(|command| is_beside_packages(command) || is_of_step(command));
         let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
         // A package fetches its browsers when it is installed itself.
-        let is_early = |command: &String| is_all || !fetches_browsers(command);
+        let is_early = |command: &String| {
+            !(is_of_step(command) && calls_packages(command)) && (is_all || !fetches_browsers(command))
+        };
         let (early, late): (Vec<String>, Vec<String>) = of_ci.into_iter().partition(is_early);
         // What such a line calls itself comes before it: `task setup` needs the program.
         let is_left = |command: &String| !self.is_in_local(&local, &SetUp::Run(command.clone()));
@@ -659,8 +665,10 @@ impl SetUpPlace<'_> {
         let jobs = &self.jobs;
         let first =
             commands.iter().find(|command| is_install(&command.command)).map(|command| command.job.as_str());
+        let hooks = self.contents.hooks.iter().filter(|_| self.runs_hooks).map(|line| line.job.as_str());
+        let jobs: BTreeSet<&str> = jobs.iter().copied().chain(hooks).collect();
         let is_of_others = jobs.is_empty();
-        let jobs = if is_of_others { first.into_iter().collect() } else { jobs.clone() };
+        let jobs = if is_of_others { first.into_iter().collect() } else { jobs };
         let mut found: Vec<String> = Vec::new();
         for (at, command) in
             commands.iter().enumerate().filter(|(_, command)| jobs.contains(command.job.as_str()))
@@ -1404,7 +1412,8 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
     let is_call =
         |line: &CiCommand, check: &Check| !line.is_second_choice() && is_line_of(line, &check.finding);
     for check in &plan.checks {
-        let mut lines = contents.commands.iter().filter(|line| is_call(line, check));
+        let all = contents.commands.iter().chain(&contents.hooks);
+        let mut lines = all.filter(|line| is_call(line, check));
         let Some(first) = lines.next() else { continue };
         let others: Vec<&CiCommand> = lines.collect();
         let is_everywhere = |one: &&(String, String)| {
@@ -1417,7 +1426,7 @@ pub(super) fn variables(contents: &CiContents, plan: &Plan) -> Vec<(String, Stri
     // What one check can do without, another one that says nothing of it may need: the browser of its tests.
     let of_all = |one: &(String, String)| {
         let is_of_any = |line: &&CiCommand| plan.checks.iter().any(|check| is_call(line, check));
-        let mut lines = contents.commands.iter().filter(is_of_any);
+        let mut lines = contents.commands.iter().chain(&contents.hooks).filter(is_of_any);
         lines.all(|line| value_of(&line.variables, &one.0) == Some(&one.1))
     };
     let is_agreed = |one: &&(String, String)| {
@@ -1522,6 +1531,13 @@ fn brings(step: &SetUp, program: &str) -> bool {
         },
         SetUp::Run(_) => false,
     }
+}
+
+/// Tells whether a step calls what the packages of a project bring along.
+fn calls_packages(command: &str) -> bool {
+    ["vendor/", "node_modules/", "npx ", " exec ", "uv run ", "poetry run "]
+        .iter()
+        .any(|sign| command.contains(sign))
 }
 
 /// Tells whether what is installed is an archive that an earlier line has packed: `npm install -g ./x-*.tgz`.

@@ -251,6 +251,14 @@ fn tests_of_cmake_may_stand_behind_options_of_folders() {
 }
 
 #[test]
+fn what_a_job_runs_that_calls_packages_stands_behind_their_install() {
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - name: Setup the database\n        run: php vendor/bin/testbench create\n      - run: vendor/bin/phpunit\n";
+    let workflow = workflow_of(jobs, &[("composer.json", "{}\n"), ("composer.lock", "{}\n")]);
+    let at = |sign: &str| workflow.find(sign).unwrap_or_else(|| panic!("{sign} in\n{workflow}"));
+    assert!(at("composer install") < at("php vendor/bin/testbench create"), "{workflow}");
+}
+
+#[test]
 fn of_versions_the_one_counts_with_which_most_checks_are_made() {
     let jobs = "  test:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix:\n        include:\n          - {php: '8.2', flags: --prefer-lowest}\n          - {php: '8.4', flags: --odd}\n    steps:\n      - uses: shivammathur/setup-php@v2\n        with: {php-version: '${{ matrix.php }}', coverage: none, ini-file: development}\n      - run: composer update ${{ matrix.flags }}\n      - run: vendor/bin/phpunit\n  lint:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: shivammathur/setup-php@v2\n        with: {php-version: '8.2', coverage: none, tools: 'cs2pr, phive'}\n      - run: vendor/bin/phpstan analyse\n  measure:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: shivammathur/setup-php@v2\n        with: {php-version: '7.4', coverage: xdebug, tools: 'cs2pr:1'}\n      - run: vendor/bin/phpunit\n";
     let workflow = workflow_of(jobs, &[("composer.json", "{}\n")]);
