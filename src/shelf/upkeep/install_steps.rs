@@ -4,6 +4,7 @@ use super::install_lines::{is_install, makes_ready};
 use super::no_checks::is_plainly_none;
 use super::script_lines::logical_lines;
 use crate::base::text::first_word;
+use crate::tools::recognise_line;
 
 /// The most lines of such a script.
 const MOST_LINES: usize = 12;
@@ -39,7 +40,10 @@ pub(super) fn whole_install(name: Option<&str>, script: &str) -> Option<String> 
     let is_known = |line: &&str| line.starts_with("cd ") || makes_ready(line) || is_plainly_none(line);
     let is_whole = lines.len() <= MOST_LINES && lines.iter().all(|line| is_plain_line(line));
     // What is built in the repository itself belongs to its checks.
-    let is_of_build = |line: &&str| matches!(first_word(line), "cmake" | "ctest" | "meson" | "ninja");
+    let is_of_build = |line: &&str| {
+        matches!(first_word(line), "cmake" | "ctest" | "meson" | "ninja")
+            || recognise_line(line).is_some() && !is_install(line)
+    };
     let fetches = |line: &&str| line.contains("git clone") || line.contains("://");
     let builds = lines.iter().any(is_of_build) && !lines.iter().any(fetches);
     // Of what is saved into a lock file, a check may see that.
@@ -104,6 +108,7 @@ mod tests {
             ("Install", "get ${{ matrix.x }}", None),
             ("Install", "if x; then\n  get y\nfi", None),
             ("Install", "cmake --install build", None),
+            ("Install", "mvn -B install -DskipTests", None),
             ("Install", "", None),
         ] {
             assert_eq!(whole_install(Some(name), script).as_deref(), expected, "{name}: {script}");

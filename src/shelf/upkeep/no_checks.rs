@@ -76,7 +76,7 @@ const SUBCOMMANDS: [(&[&str], &str); 31] = [
     (
         &["brew"],
         "bundle cleanup config doctor fetch info install link list outdated pin reinstall services tap trust uninstall unlink untap \
-         update upgrade",
+         update update-reset upgrade",
     ),
     (&["twine", "semantic-release", "changeset"], "publish upload version"),
 ];

@@ -111,7 +111,8 @@ pub(super) fn without_messages(lines: Vec<(usize, String)>) -> Vec<(usize, Strin
 
 /// Returns a line without the sign of its end, which joins nothing there. In a `case`, two of them end more.
 fn without_end(line: &str) -> &str {
-    line.strip_suffix(';').filter(|plain| !plain.ends_with(';')).map_or(line, str::trim_end)
+    // Behind a backslash, it belongs to a command: `find … -exec x {} \;`.
+    line.strip_suffix(';').filter(|plain| !plain.ends_with([';', '\\'])).map_or(line, str::trim_end)
 }
 
 /// Returns a line without the comment at its end.
@@ -424,6 +425,13 @@ mod tests {
     fn the_signs_of_an_expression_or_a_word_join_nothing() {
         assert_eq!(understood_commands("nix build .#docs && x"), Some(vec!["nix build .#docs", "x"]));
         assert_eq!(understood_commands("x #docs"), None);
+        for (line, expected) in [
+            ("mage check;", "mage check"),
+            ("x ;;", "x ;;"),
+            ("find . -exec x {} \\;", "find . -exec x {} \\;"),
+        ] {
+            assert_eq!(without_end(line), expected);
+        }
         for (line, expected) in [
             ("cargo test ${{ a && '-b' || '' }}", Reason::OnlyJobKnows),
             ("cargo test $(x)", Reason::AsksCommand),

@@ -330,7 +330,8 @@ impl SetUpPlace<'_> {
         // its own, stands for the lock files.
         let is_of_step = |command: &str| {
             let mut lines = self.contents.commands.iter();
-            lines.any(|line| line.kind == LineKind::InstallOfStep && line.command == command)
+            let is_one = lines.any(|line| line.kind == LineKind::InstallOfStep && line.command == command);
+            is_one && !self.is_own_set_up(command)
         };
         let is_all = !of_ci.iter().all(|command| is_beside_packages(command) || is_of_step(command));
         let of_files = if is_all { Vec::new() } else { self.installs_of_files(&languages) };
@@ -989,7 +990,9 @@ impl SetUpPlace<'_> {
             };
             let of_task = self.tools_of_task(finding);
             let of_others = install.map(|install| (program, install)).into_iter().chain(of_task);
-            for (program, install) in of_others.filter(|(_, install)| !self.makes(install)) {
+            let is_foreign =
+                |(program, install): &(String, String)| !self.makes(install) || self.comes_by_action(program);
+            for (program, install) in of_others.filter(is_foreign) {
                 let is_of_python = install.starts_with("pip install ");
                 let is_brought =
                     self.brought(steps, &program) || is_of_python && self.installs_python(finding, steps);
@@ -999,6 +1002,13 @@ impl SetUpPlace<'_> {
             }
         }
         found
+    }
+
+    /// Tells whether the workflows call a program by an action of it, which brings a release of it along.
+    fn comes_by_action(&self, program: &str) -> bool {
+        let is_meant = |tool: &&Tool| tool.programs().iter().any(|known| known == program);
+        let calls = |name: &String| self.contents.actions.iter().any(|action| action.name == *name);
+        TOOLS.tools.iter().filter(is_meant).any(|tool| tool.actions.keys().any(calls))
     }
 
     /// Tells whether what a command installs is what the repository itself makes: a release of that is not what is checked.
