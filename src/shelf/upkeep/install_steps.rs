@@ -46,8 +46,9 @@ pub(super) fn whole_install(name: Option<&str>, script: &str) -> Option<String> 
     };
     let fetches = |line: &&str| line.contains("git clone") || line.contains("://");
     let builds = lines.iter().any(is_of_build) && !lines.iter().any(fetches);
-    // Of what is saved into a lock file, a check may see that.
-    let saves = lines.iter().any(|line| is_install(line) && line.contains("--save"));
+    // Of what is saved into a lock file, a check may see that; what is taken away makes another variant.
+    let saves =
+        lines.iter().any(|line| is_install(line) && line.contains("--save") || line.contains("uninstall"));
     (is_whole && !builds && !saves && !lines.iter().all(is_known)).then(|| lines.join(" && "))
 }
 

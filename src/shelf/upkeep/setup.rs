@@ -217,6 +217,8 @@ struct SetUpPlace<'r> {
     is_contained: bool,
     /// Whether a check runs the hooks of pre-commit.
     runs_hooks: bool,
+    /// Of each check, the first job that makes it: others may prepare for a variant of it.
+    homes: BTreeSet<&'r str>,
     /// Where in each of them the last line stands that makes a check, among all lines.
     last_lines: BTreeMap<&'r str, usize>,
 }
@@ -253,6 +255,7 @@ pub(super) fn steps(
             conditions: lines.iter().filter_map(|line| line.condition.as_deref()).collect(),
             is_contained,
             runs_hooks: called.iter().any(|finding| calls_hooks(&finding.command)),
+            homes: called.iter().filter_map(|check| home(contents, check)).collect(),
             last_lines: last_lines(contents, &called),
         };
         let does = place.steps(&called);
@@ -300,6 +303,7 @@ pub fn install_of(repository: &Repository, finding: &Finding, package: Option<&s
         conditions: BTreeSet::new(),
         is_contained: false,
         runs_hooks: false,
+        homes: BTreeSet::new(),
         last_lines: BTreeMap::new(),
     };
     let languages = place.languages(&[finding]);
@@ -688,7 +692,12 @@ impl SetUpPlace<'_> {
             let is_new = !found.contains(&command.command);
             let is_for_all = made_usual(&command.command).is_none()
                 || jobs.iter().all(|job| self.calls(job, &command.command));
-            let installs = command.kind == LineKind::InstallOfStep
+            let is_of_step = command.kind == LineKind::InstallOfStep;
+            let is_of_variant = is_of_step && !is_of_others && !self.homes.contains(command.job.as_str());
+            if is_of_variant {
+                continue;
+            }
+            let installs = is_of_step
                 || is_install(&command.command) && !installs_archive(&command.command)
                 || self.is_own_set_up(&command.command);
             if is_here && is_new && is_for_all && installs {
@@ -1501,6 +1510,14 @@ fn jobs<'c>(contents: &'c CiContents, called: &[&Finding]) -> BTreeSet<&'c str> 
 /// Returns the lines by which jobs run these commands.
 fn lines_of<'c>(contents: &'c CiContents, called: &[&Finding]) -> impl Iterator<Item = &'c CiCommand> {
     contents.commands.iter().filter(move |line| called.iter().any(|finding| is_line_of(line, finding)))
+}
+
+/// Returns the job of the line that is the evidence for a check, or else the first that makes it.
+fn home<'c>(contents: &'c CiContents, check: &Finding) -> Option<&'c str> {
+    let lines = &contents.commands;
+    let own = lines.iter().find(|line| line.evidence == check.evidence);
+    let any = || lines.iter().find(|line| is_line_of(line, check));
+    own.or_else(any).map(|line| line.job.as_str())
 }
 
 /// Returns where in each job the last line stands that makes one of these checks, among all lines.
