@@ -147,8 +147,9 @@ pub fn is_some_check(name: &str) -> bool {
     let looks = |word: &str| matches!(word, "check" | "verify" | "validate" | "confirm" | "ensure");
     let is_linter = words.clone().any(|word| word.ends_with("lint"));
     let begins = words.clone().next().is_some_and(looks);
-    // `linkcheck` and `doccheck` are one word.
-    let is_joined = |word: &str| word.strip_suffix("check").is_some_and(|what| what != "health");
+    // `linkcheck` and `doccheck` are one word. By itself, `diffcheck` has nothing to compare.
+    let is_joined =
+        |word: &str| word.strip_suffix("check").is_some_and(|what| !matches!(what, "health" | "diff"));
     let ends = words.clone().next_back().is_some_and(|word| looks(word) || is_joined(word));
     (begins || ends || is_linter) && !words.any(is_other)
 }
@@ -241,9 +242,13 @@ mod tests {
 
     #[test]
     fn a_name_may_say_that_something_is_looked_at() {
-        for (name, is_one) in
-            [("linkcheck", true), ("check-license", true), ("healthcheck", false), ("checkout", false)]
-        {
+        for (name, is_one) in [
+            ("linkcheck", true),
+            ("check-license", true),
+            ("healthcheck", false),
+            ("diffcheck", false),
+            ("checkout", false),
+        ] {
             assert_eq!(is_some_check(name), is_one, "{name}");
         }
     }

@@ -19,11 +19,16 @@ pub(super) fn as_in_ci(
     // Before several commands, a variable would hold for the first of them alone.
     let is_one = !check.command.contains(['|', ';', '&']);
     // What stands in the command was put in there.
-    let is_in = |value: &str| value.len() > 2 && check.command.contains(value);
-    let of_check =
-        own.iter().filter(|(name, value)| !is_in(value) && !check.command.contains(&format!("{name}=")));
+    let is_line =
+        |line: &&CiCommand| line.evidence == check.evidence || is_call(&line.directory, &line.command, check);
+    let named: Vec<&String> = contents.commands.iter().filter(is_line).flat_map(|line| &line.named).collect();
+    let is_in =
+        |name: &str, value: &str| named.iter().any(|known| *known == name) && check.command.contains(value);
+    let of_check = own
+        .iter()
+        .filter(|(name, value)| !is_in(name, value) && !check.command.contains(&format!("{name}=")));
     let own: String = of_check.filter_map(set).collect();
-    let own = if is_one || own.is_empty() { own } else { format!("export {}&& ", own) };
+    let own = if is_one || own.is_empty() { own } else { format!("export {own}&& ") };
     let command = format!("{own}{}{}", steering(repository, contents, check), check.command);
     let on_terminal = on_terminal_alone(repository, contents, check).and_then(|call| call.with(&command));
     on_terminal.unwrap_or(command)

@@ -160,6 +160,8 @@ pub(super) struct CiCommand {
     pub(super) variables: Vec<(String, String)>,
     /// How many of them are of its step.
     pub(super) of_step: usize,
+    /// The names of those that stand in it with their values.
+    pub(super) named: Vec<String>,
     /// Where its step stands in its file.
     pub(super) step: usize,
     /// The name of its step, where that does nothing else.

@@ -79,6 +79,8 @@ struct JobPlace<'j> {
     variables: Vec<(String, String)>,
     /// How many of them are of the step.
     of_step: usize,
+    /// The names of those that a line has in it.
+    named: Vec<String>,
     /// Where the step stands in its file.
     step: usize,
     /// Its name, where its script does one thing.
@@ -559,7 +561,9 @@ impl Workflow<'_> {
             place.add(Caveat::AltersCheckout, writes_over(self.repository, &below, &line));
             place.toolchain = RustToolchain::of_line(&place.with_values(&line, ""), &place.matrix)
                 .unwrap_or(place.toolchain);
-            let line = place.with_values(&place.with_environments(&line), directory);
+            let line = place.with_environments(&line);
+            place.named = names_in(&line, &place.variables);
+            let line = place.with_values(&line, directory);
             let line = whole_line(without_reporter(&place.with_options_of_leg(&line)));
             if leaves_tasks_out(&line, &place.matrix) {
                 let evidence = self.evidence(node, at);
@@ -696,6 +700,7 @@ impl Workflow<'_> {
             is_contained: place.is_contained,
             variables: place.variables.clone(),
             of_step: place.of_step,
+            named: place.named.clone(),
             step: place.step,
             title: place.title.map(str::to_owned),
             evidence,
@@ -833,6 +838,16 @@ fn spaced(line: &str) -> String {
         }
     }
     out
+}
+
+/// Returns the names of the variables that a line has in it, for the shell or as an expression.
+fn names_in(line: &str, variables: &[(String, String)]) -> Vec<String> {
+    let is_in = |name: &&String| {
+        [format!("${name}"), format!("${{{name}}}"), format!("env.{name}")]
+            .iter()
+            .any(|way| line.contains(way))
+    };
+    variables.iter().map(|(name, _)| name).filter(is_in).cloned().collect()
 }
 
 /// Puts in the values of variables that the shell would, `"${VERSION}"`, where no quote may keep it from that, and no value needs one.

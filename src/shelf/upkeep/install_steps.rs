@@ -16,18 +16,8 @@ const MORE: [&str; 13] = [
 ];
 
 /// Variables that each machine of a CI has.
-const KNOWN: [&str; 10] = [
-    "GITHUB_ENV",
-    "GITHUB_PATH",
-    "GITHUB_WORKSPACE",
-    "HOME",
-    "PATH",
-    "PWD",
-    "RUNNER_TEMP",
-    "USER",
-    "{GITHUB_PATH}",
-    "{HOME}",
-];
+const KNOWN: [&str; 8] =
+    ["GITHUB_ENV", "GITHUB_PATH", "GITHUB_WORKSPACE", "HOME", "PATH", "PWD", "RUNNER_TEMP", "USER"];
 
 /// Returns the script of a step that installs something by its name, in one line; nothing where its lines are all known by themselves, or
 /// where only its job knows what they say.

@@ -353,4 +353,7 @@ fn the_variables_of_a_step_stand_before_its_check_alone() {
     let (text, workflow) = written(jobs, &[("Makefile", "test:\n\tx\ngenerate:\n\ty\n")]);
     assert_has(&text, &["export GENERATE_FOR='all of it' && make generate && git diff --exit-code"], &[]);
     assert_has(&workflow, &[], &["GENERATE_FOR"]);
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n      - run: codespell --strict chromium\n        env: {BROWSER: chromium}\n      - run: ruff check $PLACE\n        env: {PLACE: src}\n";
+    let (text, _) = written(jobs, &[("Makefile", "test:\n\tx\n")]);
+    assert_has(&text, &["BROWSER=chromium codespell --strict chromium\n", "action: ruff check src\n"], &["PLACE"]);
 }
