@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::input_patterns::{InputPatterns, is_within};
+use super::input_patterns::{InputPatterns, as_read, is_within};
 use super::no_key::NoKey;
 use super::quarantine::is_quarantine;
 use crate::base::object::ObjectId;
@@ -20,6 +20,8 @@ pub const MOST_FILES: usize = 500_000;
 pub struct ListedTree {
     /// What git tracks, there or not.
     pub tracked: BTreeSet<String>,
+    /// What of it is a link for git.
+    pub links: BTreeSet<String>,
     /// What it neither tracks nor ignores.
     pub untracked: BTreeSet<String>,
     /// What it ignores and the loop names by itself.
@@ -45,6 +47,16 @@ pub struct Choice<'c> {
     pub own: &'c [String],
 }
 
+impl Choice<'_> {
+    /// Tells whether a file can be work. A record is only of checks that passed, whatever was excused, so that the quarantine decides
+    /// nothing.
+    pub(super) fn is_work(&self, tree: &ListedTree, path: &str) -> bool {
+        // Somebody who has committed a file where reports are written wants it to be there.
+        let is_report = || self.own.iter().any(|own| is_within(path, own)) && !tree.tracked.contains(path);
+        !is_own(path.as_bytes()) && !is_quarantine(path) && !is_report()
+    }
+}
+
 /// The files that a key is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChosenFiles {
@@ -63,10 +75,7 @@ pub struct ChosenFiles {
 /// # Errors
 /// A repository inside, which is not looked into, may be read, or there are too many files.
 pub fn chosen(tree: &ListedTree, choice: &Choice<'_>) -> Result<ChosenFiles, NoKey> {
-    // A record is only of checks that passed, whatever was excused, so that the quarantine decides nothing.
-    let is_work = |path: &str| {
-        !is_own(path.as_bytes()) && !is_quarantine(path) && !choice.own.iter().any(|own| is_within(path, own))
-    };
+    let is_work = |path: &str| choice.is_work(tree, path);
     if let Some(path) = tree.nested.iter().find(|path| is_work(path) && choice.inputs.may_reach(path)) {
         return Err(NoKey::NestedRepository(path.clone()));
     }
@@ -113,6 +122,7 @@ fn judges(
         choice.scope.iter().any(|scope| is_within(path, scope) || is_within(scope, folder))
     };
     let is_judge = |path: &str| {
+        let path = &*as_read(path);
         let by_name = || is_by_name(path) || is_obeyed_by_name(path);
         declared.matches(path) || is_obeyed(path) || (is_near(path) && by_name())
     };
@@ -132,6 +142,7 @@ mod tests {
     use super::super::key::{KeyFile, KeyParts, ReuseKey, of_texts};
     use super::*;
     use crate::base::file_mode::FileMode;
+    use crate::base::gitpath;
     use crate::base::sum::Sum;
 
     /// A repository with a check, in memory. What the check reads is known here alone.
@@ -327,6 +338,16 @@ mod tests {
             Choice { inputs: &inputs, declared: &Declared::default(), obeyed: &[], scope: &scope, own: &[] };
         let found = chosen(&tree, &choice).ok().unwrap();
         assert_eq!(found.judges.iter().collect::<Vec<_>>(), ["a/tests/test_x.py", "pytest.ini"]);
+    }
+
+    #[test]
+    fn a_judge_whose_name_is_not_utf8_is_one() {
+        let test = gitpath::to_text(b"tests/test_caf\xe9.py");
+        let tree = ListedTree { tracked: ["src/a".to_owned(), test.clone()].into(), ..ListedTree::default() };
+        let inputs = InputPatterns::parse(&["src/".to_owned()]).ok().unwrap();
+        let (declared, scope) = (Declared::default(), [String::new()]);
+        let choice = Choice { inputs: &inputs, declared: &declared, obeyed: &[], scope: &scope, own: &[] };
+        assert_eq!(chosen(&tree, &choice).ok().unwrap().judges, [test].into());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::chosen_files::{ChosenFiles, ListedTree};
 use super::ignored_sources::{IgnoredReads, IgnoredSource};
 use super::input_patterns::{InputPatterns, is_within};
-use super::key::KeyFile;
+use super::key::{KeyFile, of_texts};
 use super::no_key::NoKey;
 use crate::base::file_mode::FileMode;
 use crate::base::gitpath;
@@ -88,7 +88,12 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
                 tree.submodules.insert(path.to_owned(), commit);
             }
             // A file in conflict is listed once for each stage, and is one file.
-            _ => drop(tree.tracked.insert(path.to_owned())),
+            (mode, _) => {
+                if mode == Some("120000") {
+                    tree.links.insert(path.to_owned());
+                }
+                tree.tracked.insert(path.to_owned());
+            }
         }
     }
     if let Some(named) = named {
@@ -104,7 +109,10 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
 
 /// Returns the folder of another repository: git lists nothing else of it, with a slash at the end, ignored or not.
 fn nested(entry: &str) -> Option<String> {
-    entry.strip_suffix('/').map(str::to_owned)
+    // A path that is not UTF-8 ends with a quote.
+    let may_be = entry.ends_with('/') || entry.ends_with("/\"");
+    let bytes = may_be.then(|| gitpath::to_bytes(entry))?;
+    Some(gitpath::to_text(bytes.strip_suffix(b"/")?))
 }
 
 /// Looks for a source that git ignores and that a check reads as one of the inputs. What ll-loop and this run write is none: `own`
@@ -172,50 +180,64 @@ pub fn read_all(
 ) -> Result<ReadFiles, NoKey> {
     let mut inputs: BTreeMap<String, KeyFile> =
         each(top, &chosen.inputs)?.into_iter().filter_map(|(path, file)| Some((path, file?))).collect();
-    for (path, commit) in &chosen.submodules {
-        inputs.insert(path.clone(), submodule(git, top, path, commit, patterns)?);
+    for path in chosen.submodules.keys() {
+        if let Some(read) = submodule(git, top, path, patterns)? {
+            inputs.insert(path.clone(), read);
+        }
     }
     Ok(ReadFiles { inputs, judges: each(top, &chosen.judges)?.into_iter().collect() })
 }
 
-/// Reads a submodule by its commit. One that is not checked out is the one that the index has.
-fn submodule(
-    git: &Git,
-    top: &Path,
-    path: &str,
-    commit: &ObjectId,
-    inputs: &InputPatterns,
-) -> Result<KeyFile, NoKey> {
+/// Reads a submodule by its commit; nothing where it is not checked out, for then there are no files.
+fn submodule(git: &Git, top: &Path, path: &str, inputs: &InputPatterns) -> Result<Option<KeyFile>, NoKey> {
     let directory = place(top, path);
-    let file = |commit: &ObjectId| KeyFile {
-        mode: FileMode::Repository,
-        content: Sum::of(commit.as_str().as_bytes()),
-    };
     if !is_checked_out(&directory, path)? {
-        return Ok(file(commit));
+        return Ok(None);
     }
-    let inside = git.of(&directory);
-    is_its_commit(&inside, &directory, path, inputs)?;
-    let head = Call::new("rev-parse").with(&["--verify", "--quiet"]).revision("HEAD^{commit}");
-    Ok(file(&inside.id(&head)?))
+    let mut absent = Vec::new();
+    let commit = its_commit(&git.of(&directory), &directory, path, inputs, &mut absent)?;
+    let content = of_texts(std::iter::once(commit.as_str()).chain(absent.iter().map(String::as_str)));
+    Ok(Some(KeyFile { mode: FileMode::Repository, content }))
 }
 
 /// Tells whether there is a submodule in its place, where nothing else may be.
 fn is_checked_out(directory: &Path, path: &str) -> Result<bool, NoKey> {
+    let unreadable = |why| NoKey::Unreadable { path: path.to_owned(), why };
+    match directory.symlink_metadata() {
+        // A file or a link is what git lists nothing of.
+        Ok(metadata) if !metadata.is_dir() => return Err(NoKey::DirtySubmodule(path.to_owned())),
+        Ok(_) => {}
+        Err(why) if is_absent(&why) => return Ok(false),
+        Err(why) => return Err(unreadable(why)),
+    }
     if directory.join(".git").symlink_metadata().is_ok() {
         return Ok(true);
     }
-    let is_empty = fs_err::read_dir(directory).map_or(true, |mut entries| entries.next().is_none());
-    if is_empty { Ok(false) } else { Err(NoKey::DirtySubmodule(path.to_owned())) }
+    match fs_err::read_dir(directory).map_err(unreadable)?.next() {
+        None => Ok(false),
+        Some(_) => Err(NoKey::DirtySubmodule(path.to_owned())),
+    }
 }
 
-/// Sees to it that a submodule has what its commit has and nothing else that inputs name, and so have those inside of it.
-fn is_its_commit(git: &Git, directory: &Path, path: &str, inputs: &InputPatterns) -> Result<(), NoKey> {
+/// Returns the commit of a submodule, and sees to it that it has what its commit has and nothing else that inputs name, and so have
+/// those inside of it. What is not there although a commit has it is added to `absent`: git was told to leave it out.
+fn its_commit(
+    git: &Git,
+    directory: &Path,
+    path: &str,
+    inputs: &InputPatterns,
+    absent: &mut Vec<String>,
+) -> Result<ObjectId, NoKey> {
+    let printed = git.bytes(&RepositoryPaths::call(&["HEAD^{commit}"]), &[])?;
+    let (RepositoryPaths { top, .. }, [commit]) = RepositoryPaths::read(&printed)?;
+    // Where its `.git` is no repository, git answers for the one around it.
+    let real =
+        |place: &Path| place.canonicalize().map_err(|why| NoKey::Unreadable { path: path.to_owned(), why });
     let status =
         // Both are said, because configuration can have git pass over untracked files and over what
         // changed in submodules.
         Call::new("status").with(&["--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"]);
-    if !git.bytes(&status, &[])?.is_empty() {
+    if real(&top)? != real(directory)? || !git.bytes(&status, &[])?.is_empty() {
         return Err(NoKey::DirtySubmodule(path.to_owned()));
     }
     // An ignored file is an input where it is named, and its content is in no commit.
@@ -229,19 +251,21 @@ fn is_its_commit(git: &Git, directory: &Path, path: &str, inputs: &InputPatterns
             return Err(NoKey::IgnoredInSubmodule { submodule: path.to_owned(), path: below });
         }
     }
-    // The status says nothing of a file that the index tells git not to look at.
+    // The status says nothing of a file that the index tells git not to look at, and of a submodule that is not checked out.
     for file in tracked_files::read(&git.bytes(&tracked_files::call(), &[])?) {
         let below = gitpath::to_text(file.path);
         let there = place(directory, &below);
+        let inner = format!("{path}/{below}");
         if !file.is_seen() && there.symlink_metadata().is_ok() {
             return Err(NoKey::UnseenInSubmodule { submodule: path.to_owned(), path: below });
         }
-        let path = format!("{path}/{below}");
-        if file.is_submodule() && is_checked_out(&there, &path)? {
-            is_its_commit(&git.of(&there), &there, &path, inputs)?;
+        if file.is_submodule() && is_checked_out(&there, &inner)? {
+            its_commit(&git.of(&there), &there, &inner, inputs, absent)?;
+        } else if file.is_submodule() || !file.is_seen() {
+            absent.push(inner);
         }
     }
-    Ok(())
+    Ok(commit)
 }
 
 /// Sees to it that no folder above these files is a link. Git lists files that it tracks there all the same, and nothing of what else
@@ -297,7 +321,8 @@ fn in_order(top: &Path, paths: &[&String]) -> Result<Vec<ReadFile>, NoKey> {
     paths.iter().map(read).collect()
 }
 
-fn place(top: &Path, path: &str) -> PathBuf {
+/// Returns where a file of the tree lies.
+pub fn place(top: &Path, path: &str) -> PathBuf {
     top.join(OsStr::from_bytes(&gitpath::to_bytes(path)))
 }
 
@@ -306,35 +331,62 @@ fn look(place: &Path, buffer: &mut [u8]) -> io::Result<Option<KeyFile>> {
     let metadata = match place.symlink_metadata() {
         Ok(metadata) => metadata,
         // A file may stand where git lists files of a folder.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
+        Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
     if metadata.is_symlink() {
-        let target = place.read_link()?;
-        let content = Sum::of(target.as_os_str().as_bytes());
-        return Ok(Some(KeyFile { mode: FileMode::Link, content }));
+        return linked(place, buffer).map(Some);
     }
     if metadata.is_dir() {
         // What is in it is listed by itself.
         return Ok(None);
     }
     // It may have become a link or a pipe since it was looked at.
-    let mut file = read::unlinked(place)?;
+    let content = content(read::unlinked(place)?, buffer)?;
+    let mode = if is_executable(&metadata) { FileMode::Executable } else { FileMode::File };
+    Ok(Some(KeyFile { mode, content }))
+}
+
+/// Reads a link: where it leads, and the file that it leads to, which is read as if it stood here. Of a folder, what is in it has to
+/// count by itself.
+fn linked(place: &Path, buffer: &mut [u8]) -> io::Result<KeyFile> {
+    let target = gitpath::to_text(place.read_link()?.as_os_str().as_bytes());
+    let behind = match place.metadata() {
+        Ok(metadata) if metadata.is_dir() => "a folder".to_owned(),
+        // A pipe would hold us up, and a device has no end.
+        Ok(metadata) if !metadata.is_file() => "something else".to_owned(),
+        Ok(metadata) => {
+            let content = content(read::open(place).map_err(io::Error::from)?, buffer)?;
+            let mode = if is_executable(&metadata) { FileMode::Executable } else { FileMode::File };
+            format!("{} {content}", mode.word())
+        }
+        // It leads nowhere, in a circle, or to where nothing may be read.
+        Err(_) => "nothing".to_owned(),
+    };
+    Ok(KeyFile { mode: FileMode::Link, content: of_texts([target.as_str(), behind.as_str()]) })
+}
+
+/// Returns the digest of a file.
+fn content(mut file: impl io::Read, buffer: &mut [u8]) -> io::Result<Sum> {
     let mut digest = Sha256::new();
     loop {
         match file.read(buffer) {
-            Ok(0) => break,
+            Ok(0) => return Ok(Sum::end(digest)),
             Ok(count) => digest.update(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    // As git and the kernel have it: the owner is who runs it.
-    let is_executable = metadata.permissions().mode() & 0o100 != 0;
-    let mode = if is_executable { FileMode::Executable } else { FileMode::File };
-    Ok(Some(KeyFile { mode, content: Sum::end(digest) }))
+}
+
+/// Tells whether a file can be run, as git and the kernel have it: the owner is who runs it.
+fn is_executable(metadata: &std::fs::Metadata) -> bool {
+    metadata.permissions().mode() & 0o100 != 0
+}
+
+/// Tells whether nothing stands in a place.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

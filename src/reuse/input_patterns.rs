@@ -1,9 +1,12 @@
 //! Which files a loop names as its inputs: patterns as in `.gitignore`, with the values of the run in them.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::no_key::NoKey;
 use super::run_values::rendered;
+use crate::base::gitpath;
 use crate::base::template::Template;
 use crate::judges::pattern::{PathPattern, PathSet};
 
@@ -56,11 +59,12 @@ impl InputPatterns {
 
     /// Tells whether the file at a path is an input.
     pub fn hold(&self, path: &str) -> bool {
-        self.all.matches(path)
+        self.all.matches(&as_read(path))
     }
 
     /// Tells whether some file at or below a path can be an input.
     pub fn may_reach(&self, folder: &str) -> bool {
+        let folder = &*as_read(folder);
         let meets = |reach: &str| is_within(folder, reach) || is_within(reach, folder);
         self.each.iter().any(|pattern| pattern.reach.as_deref().is_none_or(meets))
     }
@@ -72,14 +76,25 @@ impl InputPatterns {
 
     /// Tells whether a path is named by itself, or by a folder that it lies in.
     pub fn name(&self, path: &str) -> bool {
+        let path = &*as_read(path);
         self.literals().any(|literal| is_within(path, literal))
     }
 
     /// Returns the patterns that hold none of these files.
     pub fn without_files<'p>(&self, paths: &(impl Iterator<Item = &'p str> + Clone)) -> Vec<String> {
-        let holds_none = |pattern: &&InputPattern| !paths.clone().any(|path| pattern.set.matches(path));
+        let holds_none =
+            |pattern: &&InputPattern| !paths.clone().any(|path| pattern.set.matches(&as_read(path)));
         let without = self.each.iter().filter(holds_none);
         without.map(|pattern| pattern.source.clone()).collect()
+    }
+}
+
+/// Returns a path as people read it, for patterns: one that is not UTF-8 stands in quotes, and lies in its folder all the same.
+pub(super) fn as_read(path: &str) -> Cow<'_, str> {
+    if path.starts_with('"') {
+        Cow::Owned(String::from_utf8_lossy(&gitpath::to_bytes(path)).into_owned())
+    } else {
+        Cow::Borrowed(path)
     }
 }
 
@@ -167,6 +182,18 @@ mod tests {
         }
         assert!(patterns(&["*.rs"]).may_reach("vendor"));
         assert!(patterns(&["**/x/y"]).may_reach("vendor"));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_lies_in_its_folder() {
+        let here = patterns(&["src/*.c", "gen/"]);
+        let path = |bytes: &[u8]| gitpath::to_text(bytes);
+        assert!(here.hold(&path(b"src/caf\xe9.c")) && !here.hold(&path(b"lib/caf\xe9.c")));
+        assert!(here.may_reach(&path(b"gen/caf\xe9")) && !here.may_reach(&path(b"lib/caf\xe9")));
+        assert!(here.name(&path(b"gen/caf\xe9")) && !here.name(&path(b"src/caf\xe9.c")));
+        assert!(here.hold(&path(b"gen/\"quoted\"")));
+        let files = [path(b"src/caf\xe9.c")];
+        assert_eq!(here.without_files(&files.iter().map(String::as_str)), ["gen/"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::base::file_mode::FileMode;
 use crate::base::sum::Sum;
 
 /// What the parts of a key mean. It grows whenever a part means something else, so that no record of an earlier version fits.
-pub const MEANING: u32 = 1;
+pub const MEANING: u32 = 2;
 
 /// The key of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -7,7 +7,7 @@
 //!   .loops/.reuse/ ──▶ ReuseRecord, as untrusted data ──▶ may it be taken? ◀──┘
 //! ```
 //!
-//! The rules are pure files; [`input_files`], [`tool_output`] and [`store`] read and write what they are about.
+//! The rules are pure files; [`keyed_tree`], [`tool_output`] and [`store`] read and write what they are about.
 
 pub mod chosen_files;
 pub mod eviction;
@@ -16,6 +16,8 @@ pub mod ignored_sources;
 pub mod input_files;
 pub mod input_patterns;
 pub mod key;
+pub mod keyed_tree;
+pub mod linked_folders;
 pub mod loop_findings;
 pub mod no_key;
 pub mod origin;

@@ -71,6 +71,9 @@ pub enum NoKey {
     /// Git tracks files below what is a link now. What else it leads to is in no list.
     #[error("`{}` is a link, and git tracks files below it", one_line(.0, 120))]
     LinkedFolder(String),
+    /// A link leads to a folder, and something that is read there is in no list or no input.
+    #[error("`{}` is a link to a folder, and not all that lies there is an input", one_line(.0, 120))]
+    UnseenBehindLink(String),
     /// Git does not look into a repository that is not a submodule.
     #[error("`{}` is a repository of its own, and no submodule", one_line(.0, 120))]
     NestedRepository(String),

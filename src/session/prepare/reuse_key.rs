@@ -21,11 +21,12 @@ use crate::git::runner::Git;
 use crate::machine::{Action, Machine, Reuse, provided};
 use crate::process::signal::Cancel;
 use crate::repository;
-use crate::reuse::chosen_files::{Choice, chosen, each_holds_some};
-use crate::reuse::ignored_sources::{IgnoredReads, IgnoredSource};
+use crate::reuse::chosen_files::Choice;
+use crate::reuse::ignored_sources::IgnoredReads;
 use crate::reuse::input_files::ReadFiles;
 use crate::reuse::input_patterns::InputPatterns;
 use crate::reuse::key::{KeyParts, of_texts, of_value};
+use crate::reuse::keyed_tree::{KeyedTree, TreeRead};
 use crate::reuse::no_key::NoKey;
 use crate::reuse::run_values::tool_commands;
 use crate::reuse::store::ReuseStore;
@@ -165,31 +166,12 @@ impl KeyQuestion {
             .filter_map(|own| Some(own.strip_prefix(&top).ok()?.to_owned()))
             .map(|own| gitpath::to_text(std::os::unix::ffi::OsStrExt::as_bytes(own.as_os_str())))
             .collect();
-        let listed = input_files::listed(&git, inputs.literals())?;
-        if let Some(IgnoredSource { path, tool }) =
-            input_files::ignored_source(&git, &top, &IgnoredReads::of(&followed.called), &inputs, &own)?
-        {
-            return Err(NoKey::IgnoredSource { path, tool });
-        }
         let declared = &self.judging.declared;
         let choice = Choice { inputs: &inputs, declared, obeyed: &followed.obeyed, scope: &scope, own: &own };
-        let chosen = chosen(&listed, &choice)?;
-        input_files::no_links_above(
-            &top,
-            chosen.inputs.iter().chain(chosen.judges.intersection(&listed.tracked)),
-        )?;
-        let read = input_files::read_all(&git, &top, &chosen, &inputs)?;
-        // A pattern may mean files inside of a submodule, which are not listed.
-        if chosen.submodules.is_empty() {
-            each_holds_some(&inputs, &read.inputs.keys().map(String::as_str))?;
-        }
-        Ok(KeyedFiles {
-            top,
-            inside: inside.to_owned(),
-            here,
-            read,
-            has_uncommitted: !chosen.uncommitted.is_empty(),
-        })
+        let reads = IgnoredReads::of(&followed.called);
+        let TreeRead { read, has_uncommitted } =
+            KeyedTree { git: &git, top: &top, choice: &choice, reads: &reads }.read()?;
+        Ok(KeyedFiles { top, inside: inside.to_owned(), here, read, has_uncommitted })
     }
 
     /// Makes the key of files that were read, and of everything else that it is made of.

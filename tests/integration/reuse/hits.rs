@@ -312,6 +312,23 @@ fn a_submodule_of_which_git_does_not_tell_all_makes_no_key() {
     assert!(made_one.status.success(), "{}", String::from_utf8_lossy(&made_one.stderr));
     after(&project, "a submodule", true, |_| {});
     after(&project, "the same submodule", false, |_| {});
+    after(&project, "a submodule that is not checked out", true, |p| {
+        git(p, &["submodule", "deinit", "-q", "-f", "src/inner"]);
+    });
+    std::fs::remove_dir(project.at("src/inner")).unwrap();
+    project.write("src/inner", "a file in its place");
+    let ran = project.run(&["run", "main"]);
+    assert!(ran.all().contains("the submodule `src/inner` has changes of its own"), "{}", ran.all());
+    std::fs::remove_file(project.at("src/inner")).unwrap();
+    after(&project, "the submodule again", false, |p| {
+        git(p, &["-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init"]);
+    });
+    after(&project, "a file that a sparse checkout leaves out", true, |p| {
+        git(p, &["-C", "src/inner", "update-index", "--skip-worktree", "a"]);
+        std::fs::remove_file(p.at("src/inner/a")).unwrap();
+    });
+    git(&project, &["-C", "src/inner", "update-index", "--no-skip-worktree", "a"]);
+    git(&project, &["-C", "src/inner", "checkout", "-q", "--", "a"]);
     project.write("src/inner/gen", "1");
     let ran = project.run(&["run", "main"]);
     assert!(ran.all().contains("git ignores `gen` in the submodule `src/inner`"), "{}", ran.all());
@@ -320,4 +337,52 @@ fn a_submodule_of_which_git_does_not_tell_all_makes_no_key() {
     project.write("src/inner/a", "b");
     let ran = project.run(&["run", "main"]);
     assert!(ran.all().contains("tells git not to look at `a`"), "{}", ran.all());
+}
+
+#[test]
+fn what_a_link_leads_to_is_in_the_key_or_there_is_none() {
+    let project = project();
+    let link = |target: &str, path: &str| std::os::unix::fs::symlink(target, project.at(path)).unwrap();
+    project.write("shared/deep/x", "1");
+    after(&project, "a link", true, |_| link("../other.md", "src/link"));
+    after(&project, "the file that it leads to", true, |p| p.write("other.md", "y\n"));
+    after(&project, "a link that leads nowhere", true, |_| link("../nowhere", "src/nowhere"));
+    after(&project, "it leads somewhere", true, |p| p.write("nowhere", ""));
+    after(&project, "a link to a folder of inputs", true, |_| link(".", "src/itself"));
+    link("../shared", "src/shared");
+    let ran = project.run(&["run", "main"]);
+    let said = "`src/shared` is a link to a folder, and not all that lies there is an input";
+    assert!(ran.all().contains("no key") && ran.all().contains(said), "{}", ran.all());
+    let inputs = |inputs: &str| project.write(".loops/main.yaml", &LOOP.replace("src/, local.env", inputs));
+    inputs("src/, shared/");
+    after(&project, "both folders are inputs", true, |_| {});
+    after(&project, "a file behind the link", true, |p| p.write("shared/deep/x", "2"));
+    for (what, change) in [
+        ("a folder outside of the repository", "rm src/shared; ln -s /etc src/shared"),
+        (
+            "a folder that git ignores",
+            "rm src/shared; echo out/ >> .gitignore; mkdir out; touch out/x; ln -s ../out src/shared",
+        ),
+        ("the folder of the inputs", "rm src/shared; mv src elsewhere; ln -s elsewhere src; git add -A"),
+    ] {
+        let changed = project.program("sh", &["-ec", change]).output().unwrap();
+        assert!(changed.status.success(), "{what}: {}", String::from_utf8_lossy(&changed.stderr));
+        let ran = project.run(&["run", "main"]);
+        assert!(ran.all().contains("no key") && ran.all().contains("is a link"), "{what}: {}", ran.all());
+    }
+}
+
+#[test]
+fn a_tracked_input_in_a_folder_of_reports_is_an_input() {
+    let project = tracked();
+    project.write("src/api/x.txt", "1");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-q", "-m", "api"]);
+    let run = ["run", "main", "--report-dir", "src/api"];
+    project.run(&run).code(0);
+    project.run(&run).code(0);
+    assert_eq!(made(&project), 1, "what the run writes there is none");
+    project.write("src/api/x.txt", "2");
+    project.run(&run).code(0);
+    assert_eq!(made(&project), 2);
 }
