@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::chosen_files::{Choice, chosen, each_holds_some};
+use super::chosen_files::{Choice, ListedTree, chosen, each_holds_some};
 use super::ignored_sources::{IgnoredReads, IgnoredSource};
 use super::input_files::{ReadFiles, ignored_source, listed, no_links_above, read_all};
 use super::linked_folders::LinkSearch;
@@ -27,6 +27,8 @@ pub struct TreeRead {
     pub read: ReadFiles,
     /// Whether some input is in no commit.
     pub has_uncommitted: bool,
+    /// What git lists of the tree.
+    pub tree: ListedTree,
 }
 
 impl KeyedTree<'_> {
@@ -50,7 +52,7 @@ impl KeyedTree<'_> {
         if chosen.submodules.is_empty() {
             each_holds_some(inputs, &read.inputs.keys().map(String::as_str))?;
         }
-        Ok(TreeRead { read, has_uncommitted: !chosen.uncommitted.is_empty() })
+        Ok(TreeRead { read, has_uncommitted: !chosen.uncommitted.is_empty(), tree })
     }
 }
 

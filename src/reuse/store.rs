@@ -371,28 +371,61 @@ impl ReuseStore {
     /// # Errors
     /// Git does not say, or tracks the folder as something else.
     pub fn tracked(&self) -> Result<TrackedRecords, StoreError> {
-        let root = self.loops.parent().unwrap_or(&self.loops);
-        let below = self.folder();
-        let inside = below.strip_prefix(root).unwrap_or(&below).to_string_lossy().into_owned();
-        let by_index = Call::new("ls-files").with(&["-z"]).path(inside.clone()).literal();
-        let by_commit =
-            Call::new("ls-tree").with(&["-r", "-z", "--name-only"]).revision("HEAD").path(inside).literal();
-        let mut tracked = BTreeSet::new();
         // At the same time, because each call waits for a process.
         let (by_index, by_commit) = std::thread::scope(|scope| {
-            let by_commit =
-                scope.spawn(|| self.git.bytes(&by_commit, &[]).or_else(|why| self.unless_empty(why)));
-            (self.git.bytes(&by_index, &[]), by_commit.join().expect("calling git does not panic"))
+            let by_commit = scope.spawn(|| self.committed());
+            let by_index = Call::new("ls-files").with(&["-z"]).path(self.from_root()).literal();
+            let by_index = self.git.bytes(&by_index, &[]).map(|printed| self.places(&printed));
+            (by_index, by_commit.join().expect("calling git does not panic"))
         });
-        let printed = [by_index?, by_commit?];
-        for path in printed.iter().flat_map(|printed| printed.split(|byte| *byte == 0)) {
-            tracked.insert(root.join(OsStr::from_bytes(path)));
-        }
+        self.all_tracked(by_index?, by_commit?)
+    }
+
+    /// Returns the files of the store that the commit has.
+    ///
+    /// # Errors
+    /// Git does not say.
+    pub fn committed(&self) -> Result<BTreeSet<PathBuf>, StoreError> {
+        let list = Call::new("ls-tree").with(&["-r", "-z", "--name-only"]).revision("HEAD");
+        let list = list.path(self.from_root()).literal();
+        let printed = self.git.bytes(&list, &[]).or_else(|why| self.unless_empty(why))?;
+        Ok(self.places(&printed))
+    }
+
+    /// Returns the same as [`ReuseStore::tracked`], where it is known what of the store, and of what holds it, the index and the commit
+    /// have.
+    ///
+    /// # Errors
+    /// The folder is tracked as something else.
+    pub fn all_tracked(
+        &self,
+        by_index: BTreeSet<PathBuf>,
+        by_commit: BTreeSet<PathBuf>,
+    ) -> Result<TrackedRecords, StoreError> {
+        let (root, folder) = (self.root(), self.folder());
+        let tracked: BTreeSet<PathBuf> = by_index.into_iter().chain(by_commit).collect();
         // A submodule that is the folder, or holds it, is as good as tracked files.
-        if below.ancestors().take_while(|above| *above != root).any(|above| tracked.contains(above)) {
+        if folder.ancestors().take_while(|above| *above != root).any(|above| tracked.contains(above)) {
             return Err(StoreError::Tracked);
         }
         Ok(TrackedRecords(tracked))
+    }
+
+    /// Returns the directory that paths of git begin in.
+    fn root(&self) -> &Path {
+        self.loops.parent().unwrap_or(&self.loops)
+    }
+
+    /// Returns the path of the folder as git is asked for it.
+    fn from_root(&self) -> String {
+        let folder = self.folder();
+        folder.strip_prefix(self.root()).unwrap_or(&folder).to_string_lossy().into_owned()
+    }
+
+    /// Reads paths that git printed.
+    fn places(&self, printed: &[u8]) -> BTreeSet<PathBuf> {
+        let paths = printed.split(|byte| *byte == 0);
+        paths.map(|path| self.root().join(OsStr::from_bytes(path))).collect()
     }
 
     /// Where there is no commit yet, none has a record. A commit that cannot be read may have one.

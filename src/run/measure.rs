@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use look::{Look, Measurer};
+use look::{Look, Measurer, SurroundingRepository};
 use search::SecretSearch;
 use tokio::sync::watch;
 
@@ -177,8 +177,9 @@ pub(super) async fn set_aside(request: &AsideRequest, world: &mut World) -> Resu
     let (_never, uncancelled) = Cancel::channel();
     let git = GitCalls::new(world.own_env.clone(), uncancelled, LIMIT);
     let known = KnownPlace::of(world);
-    let (git, top) = known.measurer(git).reader(&world.own_env).await?;
-    judging::set_aside(request, &git, &top, &known.files)
+    let place = known.measurer(git).place().await?;
+    let git = reader(&place, &known.files, &world.own_env)?;
+    judging::set_aside(request, &git, place.top(), &known.files)
 }
 
 /// Makes the working tree what it was before the closing pass.
@@ -229,13 +230,13 @@ pub(super) async fn end(request: &MeasureRequest, world: &mut World) -> Measured
     };
     let (compared, untracked) = while_ticking(&sinks, Box::pin(both)).await;
     match compared {
-        Ok(ComparedTrees { changes, since, touched }) => {
+        Ok(ComparedTrees { changes, since, touched, repository }) => {
             // One look that failed makes the judges unknown: what was not seen is not unchanged.
             let judges = match (&request.judging, untracked.ok().zip(touched)) {
                 (Some(judging), Some((untracked, touched))) => {
                     let (start, end) = (&request.start, &changes.end);
                     let changes = JudgedChanges { start, end, touched, untracked, moments };
-                    Some(measurer.judged(judging, changes, &own_env, variables).await)
+                    Some(measurer.judged(judging, changes, &repository, &own_env, variables))
                 }
                 (Some(_), None) => Some(unknown_judges()),
                 (None, _) => None,
@@ -261,6 +262,22 @@ struct ComparedTrees {
     since: Vec<ChangedSince>,
     /// The paths that differ since the run began; none where there may be judges among those that were not looked at.
     touched: Option<Vec<String>>,
+    /// The repository as it was looked at.
+    repository: SurroundingRepository,
+}
+
+/// Makes what reads the objects of the repository and those of the run.
+fn reader(
+    repository: &SurroundingRepository,
+    files: &RunFiles,
+    env: &BTreeMap<String, String>,
+) -> Result<Git, LookError> {
+    // The objects of the run lie beside its journal; git finds them as alternates.
+    let objects = files.objects();
+    fs_err::create_dir_all(&objects)?;
+    let known = repository.objects().to_string_lossy().into_owned();
+    let git = Git::new(repository.top(), env.clone());
+    Ok(git.with("GIT_OBJECT_DIRECTORY", &objects).with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&known)))
 }
 
 impl Measurer<'_> {
@@ -279,10 +296,9 @@ impl Measurer<'_> {
             None
         } else {
             // Kept from the look, which has put the files into an index of our own already.
-            let place = self.place().await?;
             let own = match self.own.take() {
                 Some(own) => own,
-                None => self.own(&place)?,
+                None => self.own(&look.repository)?,
             };
             self.make(&own, &look.top, start).await?;
             files = self.differences(&own, start, &look).await?;
@@ -343,20 +359,22 @@ impl Measurer<'_> {
             no_patch,
             unseen,
         };
-        Ok(ComparedTrees { changes, since, touched })
+        Ok(ComparedTrees { changes, since, touched, repository: look.repository })
     }
 
     /// Tells what the run did to its judges. What cannot be read is not unchanged.
-    async fn judged(
-        &mut self,
+    fn judged(
+        &self,
         request: &JudgingRequest,
         changes: JudgedChanges<'_>,
+        repository: &SurroundingRepository,
         env: &BTreeMap<String, String>,
         variables: SearchVariables,
     ) -> JudgesFound {
-        let Ok((git, top)) = self.reader(env).await else { return unknown_judges() };
-        let Ok(inside) = self.inside(&top) else { return unknown_judges() };
-        let place = JudgingPlace { top: &top, inside: &inside, env: variables };
+        let top = repository.top();
+        let Ok(git) = reader(repository, self.files, env) else { return unknown_judges() };
+        let Ok(inside) = self.inside(top) else { return unknown_judges() };
+        let place = JudgingPlace { top, inside: &inside, env: variables };
         judging::judged(request, changes, &git, &place, self.files)
     }
 
@@ -378,30 +396,15 @@ impl Measurer<'_> {
         Ok(ignored::kept(&paths, &found.top, &judging::store(self.files))?)
     }
 
-    /// Makes what reads the objects of the repository and those of the run, and names the top of the working tree.
-    async fn reader(&mut self, env: &BTreeMap<String, String>) -> Result<(Git, PathBuf), LookError> {
-        // The objects of the run lie beside its journal; git finds them as alternates.
-        let place = self.place().await?;
-        let objects = self.files.objects();
-        fs_err::create_dir_all(&objects)?;
-        let known = place.objects().to_string_lossy().into_owned();
-        let git = Git::new(place.top(), env.clone())
-            .with("GIT_OBJECT_DIRECTORY", &objects)
-            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", alternate(&known));
-        Ok((git, place.top().to_owned()))
-    }
-
     /// Makes the working tree another one, whose content is known, and returns the files that differed.
     async fn restore(&mut self, wanted: &TreeIds) -> Result<Vec<String>, LookError> {
         let look = Box::pin(self.look()).await?;
         if look.ids.holds_same_files(wanted) {
             return Ok(Vec::new());
         }
-        let own = if let Some(own) = self.own.take() {
-            own
-        } else {
-            let place = self.place().await?;
-            self.own(&place)?
+        let own = match self.own.take() {
+            Some(own) => own,
+            None => self.own(&look.repository)?,
         };
         let raw = Call::new("diff-tree").with(&["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
         let raw = self.git.run_in(&own, &look.top, &raw.id(&look.ids.tree).id(&wanted.tree), None).await?;
@@ -436,8 +439,7 @@ impl Measurer<'_> {
         let mut all = Vec::new();
         for tree in trees.iter().filter(|tree| **tree != look.ids.tree) {
             if self.own.is_none() {
-                let place = self.place().await?;
-                self.own = Some(self.own(&place)?);
+                self.own = Some(self.own(&look.repository)?);
             }
             // Taken for the call, since both are parts of the same measurer.
             let Some(own) = self.own.take() else { continue };

@@ -1,6 +1,7 @@
 //! Decides whether an earlier run stands for one that is about to begin, and what is to be kept of one that is made.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use super::left_behind;
@@ -90,21 +91,21 @@ impl Session<'_> {
 /// of them needs another's answer.
 pub(crate) struct BegunQuestion {
     files: JoinHandle<(KeyQuestion, Result<KeyedFiles, NoKey>)>,
-    tracked: JoinHandle<Result<TrackedRecords, StoreError>>,
+    committed: JoinHandle<Result<BTreeSet<PathBuf>, StoreError>>,
     origin: OriginQuestion,
 }
 
 impl KeyQuestion {
     /// Begins to read what the key of the run is made of, while something else is done.
     pub(crate) fn begin(self, in_ci: bool, session: &Session<'_>) -> BegunQuestion {
-        let origin = OriginQuestion::ask(in_ci, self.git(), session);
+        let origin = OriginQuestion::ask(in_ci, self.git(), self.root(), session);
         let store = self.store();
-        let tracked = std::thread::spawn(move || store.tracked());
+        let committed = std::thread::spawn(move || store.committed());
         let files = std::thread::spawn(move || {
             let files = self.read();
             (self, files)
         });
-        BegunQuestion { files, tracked, origin }
+        BegunQuestion { files, committed, origin }
     }
 
     /// Looks for an earlier run that stands for this one.
@@ -132,13 +133,14 @@ impl BegunQuestion {
         cancel: &Cancel,
         session: &Session<'_>,
     ) -> Result<ReuseDecision, Error> {
-        let Self { files, tracked, origin } = self;
-        let (question, files) = files.join().expect("reading files does not panic");
+        let Self { files, committed, origin } = self;
+        let (question, mut files) = files.join().expect("reading files does not panic");
+        let in_index = files.as_mut().map(KeyedFiles::take_tracked).unwrap_or_default();
         let found = match files {
             Ok(files) => question.complete(files, cancel).await,
             Err(why) => Err(why),
         };
-        let tracked = tracked.join().expect("calling git does not panic");
+        let committed = committed.join().expect("calling git does not panic");
         let found = match found {
             Ok(found) => found,
             Err(why) => {
@@ -151,8 +153,9 @@ impl BegunQuestion {
             return keyless(run, why, session);
         };
         let mut verifies = None;
-        let refs = question.refs(run, session);
-        let stores = RunStores { store: question.store(), refs, tracked };
+        let (store, refs) = (question.store(), question.refs(run, session));
+        let tracked = committed.and_then(|committed| store.all_tracked(in_index, committed));
+        let stores = RunStores { store, refs, tracked };
         // It is made anew whatever is known, and its own result may still stand for later runs.
         if run.wanted == ReuseUse::Never {
             if let Err(why) = &stores.tracked {

@@ -2,7 +2,7 @@
 //! verified has to be what there still is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ use crate::git::runner::Git;
 use crate::machine::{Action, Machine, Reuse, provided};
 use crate::process::signal::Cancel;
 use crate::repository;
-use crate::reuse::chosen_files::Choice;
+use crate::reuse::chosen_files::{Choice, ListedTree};
 use crate::reuse::ignored_sources::IgnoredReads;
 use crate::reuse::input_files::ReadFiles;
 use crate::reuse::input_patterns::InputPatterns;
@@ -85,6 +85,15 @@ pub(super) struct KeyedFiles {
     inside: String,
     read: ReadFiles,
     has_uncommitted: bool,
+    /// What git tracks where the store lies, each by its whole path.
+    tracked: BTreeSet<PathBuf>,
+}
+
+impl KeyedFiles {
+    /// Hands over what git tracks where the store lies.
+    pub(super) fn take_tracked(&mut self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut self.tracked)
+    }
 }
 
 /// What a run is, as far as its key depends on it.
@@ -135,6 +144,11 @@ impl KeyQuestion {
         &self.reuse
     }
 
+    /// Returns the directory of the loops.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Returns what calls git where the run works.
     pub(super) fn git(&self) -> &Git {
         &self.git
@@ -169,14 +183,27 @@ impl KeyQuestion {
         let declared = &self.judging.declared;
         let choice = Choice { inputs: &inputs, declared, obeyed: &followed.obeyed, scope: &scope, own: &own };
         let reads = IgnoredReads::of(&followed.called);
-        let TreeRead { read, has_uncommitted } =
+        let TreeRead { read, has_uncommitted, tree } =
             KeyedTree { git: &git, top: &top, choice: &choice, reads: &reads }.read()?;
-        Ok(KeyedFiles { top, inside: inside.to_owned(), here, read, has_uncommitted })
+        let tracked = self.tracked_around_store(&tree, &top)?;
+        Ok(KeyedFiles { top, inside: inside.to_owned(), here, read, has_uncommitted, tracked })
+    }
+
+    /// Returns what git tracks below the folder of the loops, and the submodules around it: the store may be among that.
+    fn tracked_around_store(&self, tree: &ListedTree, top: &Path) -> Result<BTreeSet<PathBuf>, NoKey> {
+        let unreadable = |why| NoKey::Unreadable { path: self.root.display().to_string(), why };
+        let root = self.root.canonicalize().map_err(unreadable)?;
+        let near = tree.tracked.iter().chain(tree.submodules.keys()).filter(|path| path.contains(DIRECTORY));
+        let place = |path: &String| {
+            let place = input_files::place(top, path);
+            Some(self.root.join(place.strip_prefix(&root).ok()?))
+        };
+        Ok(near.filter_map(place).collect())
     }
 
     /// Makes the key of files that were read, and of everything else that it is made of.
     pub(super) async fn complete(&self, files: KeyedFiles, cancel: &Cancel) -> Result<FoundKey, NoKey> {
-        let KeyedFiles { top, here, inside, read, has_uncommitted } = files;
+        let KeyedFiles { top, here, inside, read, has_uncommitted, tracked: _ } = files;
         let commands = tool_commands(&self.reuse.tools, &self.context)?;
         let tools = tool_output::ask_all(&commands, &self.root, &self.env, cancel).await?;
         let value = |name: &String| {
@@ -217,7 +244,7 @@ impl KeyQuestion {
 
     /// Returns where it runs: on what, and in which directory, as a check finds other files in another one.
     fn platform(&self, directory: String) -> BTreeMap<String, String> {
-        let release = read::bytes(std::path::Path::new(OS_RELEASE), MOST_OF_RELEASE);
+        let release = read::bytes(Path::new(OS_RELEASE), MOST_OF_RELEASE);
         // macOS has no such file.
         let release = release.map_or_else(|_| "none".to_owned(), |bytes| Sum::of(&bytes).to_string());
         let fixed = [

@@ -1,9 +1,11 @@
 //! Tells where a run is made, as far as it decides whose records it may take, and whether strangers have set it off.
 
+use std::path::Path;
 use std::thread::JoinHandle;
 
 use crate::ci::strangers::why_nobody_is_asked;
 use crate::context::Session;
+use crate::files::gitdir;
 use crate::forge::github::workflow_event::WorkflowEvent;
 use crate::forge::github::workflow_job::WorkflowJob;
 use crate::git::call::Call;
@@ -40,7 +42,7 @@ enum AskedRepository {
 
 impl OriginQuestion {
     /// Begins to find out where a run is made.
-    pub(crate) fn ask(in_ci: bool, git: &Git, session: &Session<'_>) -> Self {
+    pub(crate) fn ask(in_ci: bool, git: &Git, root: &Path, session: &Session<'_>) -> Self {
         let env = &session.env.lookup();
         let job = WorkflowJob::read(env);
         let (event, branch) = if in_ci { of_job(&job, session) } else { (OriginEvent::Local, None) };
@@ -48,8 +50,8 @@ impl OriginQuestion {
         let named = if in_ci { of_github().or_else(|| of_others(env)) } else { None };
         let repository = named.map_or_else(
             || {
-                let git = git.clone();
-                AskedRepository::FirstCommit(std::thread::spawn(move || first_commit(&git)))
+                let (git, root) = (git.clone(), root.to_owned());
+                AskedRepository::FirstCommit(std::thread::spawn(move || first_commit(&git, &root)))
             },
             AskedRepository::Named,
         );
@@ -115,17 +117,13 @@ fn of_others(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
 
 /// Returns the first commit of the history, by which a repository is known wherever it lies; nothing in a shallow clone,
 /// which does not have it.
-fn first_commit(git: &Git) -> Option<String> {
-    let shallow = Call::new("rev-parse").with(&["--is-shallow-repository"]);
-    let roots = Call::new("rev-list").with(&["--max-parents=0", "--first-parent"]).revision("HEAD");
-    let (first, shallow) = std::thread::scope(|scope| {
-        let shallow = scope.spawn(|| git.line(&shallow));
-        (git.line(&roots), shallow.join().expect("calling git does not panic"))
-    });
-    if shallow.ok()? != "false" {
+fn first_commit(git: &Git, root: &Path) -> Option<String> {
+    // As git tells: the file is there as long as the clone lacks some of the history.
+    if gitdir::around(root)?.shared.join("shallow").symlink_metadata().is_ok() {
         return None;
     }
-    let first = first.ok()?;
+    let roots = Call::new("rev-list").with(&["--max-parents=0", "--first-parent"]).revision("HEAD");
+    let first = git.line(&roots).ok()?;
     Some(first.lines().last()?.to_owned())
 }
 

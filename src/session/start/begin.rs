@@ -365,7 +365,9 @@ impl<'s> ConfiguredRun<'s> {
         let mut before = before.unwrap_or_default();
         before.warnings.extend(warnings);
         let sinks = sinks(prepared, &files, &options.run, &projection, session);
+        let commit = self.commit(&tree);
         let mut start = self.start(&files, before, tree, &clock);
+        start.event.commit = commit;
         start.event.checks.quarantined = quarantined;
         let reuse = match reuse {
             ReuseDecision::Hit(reused) => {
@@ -441,6 +443,17 @@ impl<'s> ConfiguredRun<'s> {
         Engine::new(&self.prepared.machine, start).judges_asked_for()
     }
 
+    /// Returns the commit on which the run begins. Only a run that is published can be gone on with elsewhere.
+    fn commit(&self, tree: &StartTree) -> Option<String> {
+        if !self.options.run.is_published() {
+            return None;
+        }
+        match tree {
+            StartTree::Known(start) => Some(start.ids.commit.to_string()),
+            StartTree::Unknown { .. } => bundler::commit(&self.prepared, self.session),
+        }
+    }
+
     fn start(&self, files: &RunFiles, before: EarlierNights, tree: StartTree, clock: &Clock) -> Start {
         let Self { session, prepared, options, context, decided, .. } = self;
         let (machine, run) = (&prepared.machine, &options.run);
@@ -465,8 +478,7 @@ impl<'s> ConfiguredRun<'s> {
             merges: None,
             place: Some(claim::place(&prepared.located.root)),
             trace: trace_origin(&session.env.lookup()).map(Box::new),
-            // Only a run that is published can be gone on with elsewhere, and to ask git costs a process.
-            commit: run.is_published().then(|| bundler::commit(prepared, session)).flatten(),
+            commit: None,
             tree: Some(tree),
             on_change: start_tree::on_change(options, machine, decided.llm),
             no_closing_pass: options.no_closing_pass,
