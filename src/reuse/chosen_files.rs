@@ -76,7 +76,10 @@ pub struct ChosenFiles {
 /// A repository inside, which is not looked into, may be read, or there are too many files.
 pub fn chosen(tree: &ListedTree, choice: &Choice<'_>) -> Result<ChosenFiles, NoKey> {
     let is_work = |path: &str| choice.is_work(tree, path);
-    if let Some(path) = tree.nested.iter().find(|path| is_work(path) && choice.inputs.may_reach(path)) {
+    let judges = NamedJudges::of(choice);
+    // Of a repository inside, no file is listed: what is there counts as a whole, or not at all.
+    let is_read = |path: &str| choice.inputs.may_reach(path) || judges.hold(path);
+    if let Some(path) = tree.nested.iter().find(|path| is_work(path) && is_read(path)) {
         return Err(NoKey::NestedRepository(path.clone()));
     }
     let is_input = |path: &&String| is_work(path) && choice.inputs.hold(path);
@@ -84,10 +87,10 @@ pub fn chosen(tree: &ListedTree, choice: &Choice<'_>) -> Result<ChosenFiles, NoK
         tree.untracked.iter().chain(&tree.named).filter(is_input).cloned().collect();
     let inputs: BTreeSet<String> =
         tree.tracked.iter().filter(is_input).chain(&uncommitted).cloned().collect();
-    let submodules = tree.submodules.iter().filter(|(path, _)| choice.inputs.may_reach(path));
+    let submodules = tree.submodules.iter().filter(|(path, _)| is_read(path));
     let submodules: BTreeMap<_, _> =
         submodules.map(|(path, commit)| (path.clone(), commit.clone())).collect();
-    let judges = judges(tree, choice, &inputs, &is_work);
+    let judges = judges.chosen(tree, &inputs, &is_work);
     if inputs.len() + judges.len() > MOST_FILES {
         return Err(NoKey::TooMany(MOST_FILES));
     }
@@ -106,33 +109,48 @@ pub fn each_holds_some<'p>(
     if without.is_empty() { Ok(()) } else { Err(NoKey::NoFile(without)) }
 }
 
-fn judges(
-    tree: &ListedTree,
-    choice: &Choice<'_>,
-    inputs: &BTreeSet<String>,
-    is_work: &dyn Fn(&str) -> bool,
-) -> BTreeSet<String> {
-    if choice.declared.are_none {
-        return BTreeSet::new();
+/// The judges that a loop has by what it says and by their names.
+struct NamedJudges<'c> {
+    choice: &'c Choice<'c>,
+    declared: PathSet,
+}
+
+impl<'c> NamedJudges<'c> {
+    fn of(choice: &'c Choice<'c>) -> Self {
+        Self { choice, declared: PathSet::of(&choice.declared.rules.files) }
     }
-    let declared = PathSet::of(&choice.declared.rules.files);
-    let is_obeyed = |path: &str| choice.obeyed.iter().any(|obeyed| is_within(path, obeyed));
-    let is_near = |path: &str| {
-        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        choice.scope.iter().any(|scope| is_within(path, scope) || is_within(scope, folder))
-    };
-    let is_judge = |path: &str| {
+
+    /// Tells whether the file at a path is one.
+    fn hold(&self, path: &str) -> bool {
+        let Choice { declared, obeyed, scope, .. } = *self.choice;
         let path = &*as_read(path);
+        let is_obeyed = || obeyed.iter().any(|obeyed| is_within(path, obeyed));
+        let is_near = || {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            scope.iter().any(|scope| is_within(path, scope) || is_within(scope, folder))
+        };
         let by_name = || is_by_name(path) || is_obeyed_by_name(path);
-        declared.matches(path) || is_obeyed(path) || (is_near(path) && by_name())
-    };
-    let others = tree.tracked.iter().chain(&tree.untracked).filter(|path| !inputs.contains(*path));
-    let listed = others.filter(|path| is_work(path) && is_judge(path));
-    // What is obeyed where it is found counts although git ignores it, or it is not there. Programs of the system are for
-    // `tools` to tell.
-    let unlisted = choice.obeyed.iter().filter(|path| !path.starts_with('/') && !path.is_empty());
-    let all: BTreeSet<String> = listed.chain(unlisted).cloned().collect();
-    all.difference(inputs).cloned().collect()
+        !declared.are_none && (self.declared.matches(path) || is_obeyed() || (is_near() && by_name()))
+    }
+
+    /// Returns those that are no inputs, there or not.
+    fn chosen(
+        &self,
+        tree: &ListedTree,
+        inputs: &BTreeSet<String>,
+        is_work: &dyn Fn(&str) -> bool,
+    ) -> BTreeSet<String> {
+        if self.choice.declared.are_none {
+            return BTreeSet::new();
+        }
+        let others = tree.tracked.iter().chain(&tree.untracked).filter(|path| !inputs.contains(*path));
+        let listed = others.filter(|path| is_work(path) && self.hold(path));
+        // What is obeyed where it is found counts although git ignores it, or it is not there. Programs of the system are for
+        // `tools` to tell.
+        let unlisted = self.choice.obeyed.iter().filter(|path| !path.starts_with('/') && !path.is_empty());
+        let all: BTreeSet<String> = listed.chain(unlisted).cloned().collect();
+        all.difference(inputs).cloned().collect()
+    }
 }
 
 #[cfg(test)]
@@ -341,13 +359,44 @@ mod tests {
     }
 
     #[test]
+    fn repositories_where_judges_lie_are_read_as_a_whole_or_make_no_key() {
+        let commit = ObjectId::parse(&"a".repeat(40)).unwrap();
+        let submodules = ["tests/data", "vendor/lib"].map(|path| (path.to_owned(), commit.clone()));
+        let tracked = ["src/a".to_owned()].into();
+        let mut tree = ListedTree { tracked, submodules: submodules.into(), ..ListedTree::default() };
+        let inputs = InputPatterns::parse(&["./src/".to_owned()]).ok().unwrap();
+        let (declared, scope) = (Declared::default(), [String::new()]);
+        let choice = Choice { inputs: &inputs, declared: &declared, obeyed: &[], scope: &scope, own: &[] };
+        let found = chosen(&tree, &choice).ok().unwrap();
+        assert_eq!(found.submodules.keys().collect::<Vec<_>>(), ["tests/data"]);
+        tree.nested.insert("vendor/other".to_owned());
+        assert!(chosen(&tree, &choice).is_ok());
+        tree.nested.insert("tests/other".to_owned());
+        assert!(matches!(chosen(&tree, &choice), Err(NoKey::NestedRepository(_))));
+    }
+
+    #[test]
+    fn a_file_where_reports_are_written_counts_where_git_tracks_it() {
+        let inputs = InputPatterns::parse(&["src/".to_owned()]).ok().unwrap();
+        let (declared, own) = (Declared::default(), ["src/api".to_owned()]);
+        let choice = Choice { inputs: &inputs, declared: &declared, obeyed: &[], scope: &[], own: &own };
+        let tree = ListedTree {
+            tracked: ["src/api/x".to_owned()].into(),
+            untracked: ["src/api/result.json".to_owned()].into(),
+            ..ListedTree::default()
+        };
+        let found = chosen(&tree, &choice).ok().unwrap();
+        assert_eq!(found.inputs.iter().collect::<Vec<_>>(), ["src/api/x"]);
+    }
+
+    #[test]
     fn a_judge_whose_name_is_not_utf8_is_one() {
         let test = gitpath::to_text(b"tests/test_caf\xe9.py");
         let tree = ListedTree { tracked: ["src/a".to_owned(), test.clone()].into(), ..ListedTree::default() };
         let inputs = InputPatterns::parse(&["src/".to_owned()]).ok().unwrap();
         let (declared, scope) = (Declared::default(), [String::new()]);
         let choice = Choice { inputs: &inputs, declared: &declared, obeyed: &[], scope: &scope, own: &[] };
-        assert_eq!(chosen(&tree, &choice).ok().unwrap().judges, [test].into());
+        assert_eq!(chosen(&tree, &choice).ok().unwrap().judges, BTreeSet::from([test]));
     }
 
     #[test]

@@ -71,48 +71,52 @@ pub fn listed<'l>(git: &Git, literals: impl Iterator<Item = &'l str>) -> Result<
         (known, named.map(|thread| thread.join().expect("calling git does not panic")))
     });
     let mut tree = ListedTree::default();
-    for entry in paths(&known?) {
-        // `? PATH`, or `H 100644 ID STAGE<tab>PATH`, where other letters stand for what the index says of a file.
-        if let Some(path) = entry.strip_prefix("? ") {
-            match nested(path) {
-                Some(repository) => tree.nested.insert(repository),
-                None => tree.untracked.insert(path.to_owned()),
-            };
-            continue;
-        }
-        let Some((head, path)) = entry.split_once('\t') else { continue };
-        let mut words = head.split(' ').skip(1);
-        match (words.next(), words.next()) {
-            (Some("160000"), Some(id)) => {
-                let commit = ObjectId::parse(id).map_err(GitError::from)?;
-                tree.submodules.insert(path.to_owned(), commit);
-            }
-            // A file in conflict is listed once for each stage, and is one file.
-            (mode, _) => {
-                if mode == Some("120000") {
-                    tree.links.insert(path.to_owned());
-                }
-                tree.tracked.insert(path.to_owned());
-            }
-        }
+    for entry in entries(&known?) {
+        add(&mut tree, entry)?;
     }
     if let Some(named) = named {
-        for path in paths(&named?) {
-            match nested(&path) {
+        for path in entries(&named?) {
+            match nested(path) {
                 Some(repository) => tree.nested.insert(repository),
-                None => tree.named.insert(path),
+                None => tree.named.insert(gitpath::to_text(path)),
             };
         }
     }
     Ok(tree)
 }
 
+/// Adds what git lists: `? PATH`, or `H 100644 ID STAGE<tab>PATH`, where other letters stand for what the index says of a file. A path
+/// becomes text by itself, for one that is not UTF-8 has quotes around it.
+fn add(tree: &mut ListedTree, entry: &[u8]) -> Result<(), NoKey> {
+    if let Some(path) = entry.strip_prefix(b"? ") {
+        match nested(path) {
+            Some(repository) => tree.nested.insert(repository),
+            None => tree.untracked.insert(gitpath::to_text(path)),
+        };
+        return Ok(());
+    }
+    let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else { return Ok(()) };
+    let path = gitpath::to_text(&entry[tab + 1..]);
+    let mut words = entry[..tab].split(|byte| *byte == b' ').skip(1);
+    match (words.next(), words.next()) {
+        (Some(b"160000"), Some(id)) => {
+            let commit = ObjectId::parse(&String::from_utf8_lossy(id)).map_err(GitError::from)?;
+            tree.submodules.insert(path, commit);
+        }
+        // A file in conflict is listed once for each stage, and is one file.
+        (mode, _) => {
+            if mode == Some(b"120000".as_slice()) {
+                tree.links.insert(path.clone());
+            }
+            tree.tracked.insert(path);
+        }
+    }
+    Ok(())
+}
+
 /// Returns the folder of another repository: git lists nothing else of it, with a slash at the end, ignored or not.
-fn nested(entry: &str) -> Option<String> {
-    // A path that is not UTF-8 ends with a quote.
-    let may_be = entry.ends_with('/') || entry.ends_with("/\"");
-    let bytes = may_be.then(|| gitpath::to_bytes(entry))?;
-    Some(gitpath::to_text(bytes.strip_suffix(b"/")?))
+fn nested(path: &[u8]) -> Option<String> {
+    path.strip_suffix(b"/").map(gitpath::to_text)
 }
 
 /// Looks for a source that git ignores and that a check reads as one of the inputs. What ll-loop and this run write is none: `own`
@@ -140,7 +144,7 @@ pub fn ignored_source(
             }
         };
         if is_work(folder) && !reads.pass_over(folder) && inputs.may_reach(folder) {
-            left.extend(entries(top, folder)?);
+            left.extend(inside(top, folder)?);
         }
     }
     Ok(None)
@@ -152,7 +156,7 @@ fn ignored_folders() -> Call {
 }
 
 /// Lists a folder that git does not, with a slash behind folders. Links are not followed.
-fn entries(top: &Path, folder: &str) -> Result<Vec<String>, NoKey> {
+fn inside(top: &Path, folder: &str) -> Result<Vec<String>, NoKey> {
     let unreadable = |why| NoKey::Unreadable { path: folder.to_owned(), why };
     let entry = |entry: io::Result<fs_err::DirEntry>| {
         let entry = entry?;
@@ -164,8 +168,11 @@ fn entries(top: &Path, folder: &str) -> Result<Vec<String>, NoKey> {
 }
 
 fn paths(printed: &[u8]) -> Vec<String> {
-    let entries = printed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
-    entries.map(gitpath::to_text).collect()
+    entries(printed).map(gitpath::to_text).collect()
+}
+
+fn entries(printed: &[u8]) -> impl Iterator<Item = &[u8]> {
+    printed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty())
 }
 
 /// Reads files below the top of a working tree.
@@ -392,6 +399,28 @@ fn is_absent(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_not_utf8_is_listed_like_any_other() {
+        let mut tree = ListedTree::default();
+        let id = "a".repeat(40);
+        let tracked = |mode: &str| format!("H {mode} {id} 0\tsrc/").into_bytes();
+        for (head, name) in [
+            (tracked("100644"), &b"caf\xe9"[..]),
+            (tracked("120000"), &b"li\xe9n"[..]),
+            (tracked("160000"), &b"m\xe9"[..]),
+            (b"? src/".to_vec(), &b"n\xe9w"[..]),
+            (b"? src/".to_vec(), &b"n\xe9sted/"[..]),
+        ] {
+            add(&mut tree, &[head.as_slice(), name].concat()).unwrap();
+        }
+        let named = |name: &[u8]| gitpath::to_text(&[&b"src/"[..], name].concat());
+        assert_eq!(tree.tracked, BTreeSet::from([named(b"caf\xe9"), named(b"li\xe9n")]));
+        assert_eq!(tree.links, BTreeSet::from([named(b"li\xe9n")]));
+        assert_eq!(tree.submodules.into_keys().collect::<Vec<_>>(), [named(b"m\xe9")]);
+        assert_eq!(tree.untracked, BTreeSet::from([named(b"n\xe9w")]));
+        assert_eq!(tree.nested, BTreeSet::from([named(b"n\xe9sted")]));
+    }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "git is found as this process was")]
