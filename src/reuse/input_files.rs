@@ -319,6 +319,11 @@ fn each(top: &Path, paths: &BTreeSet<String>) -> Result<Vec<ReadFile>, NoKey> {
     })
 }
 
+/// Reads what stands in one place.
+pub(super) fn read_one(top: &Path, path: &str) -> Result<Option<KeyFile>, NoKey> {
+    Ok(in_order(top, &[&path.to_owned()])?.pop().and_then(|(_, file)| file))
+}
+
 fn in_order(top: &Path, paths: &[&String]) -> Result<Vec<ReadFile>, NoKey> {
     let mut buffer = vec![0; 64 * 1024];
     let read = |path: &&String| match look(&place(top, path), &mut buffer) {

@@ -59,7 +59,9 @@ impl InputPatterns {
 
     /// Tells whether the file at a path is an input.
     pub fn hold(&self, path: &str) -> bool {
-        self.all.matches(&as_read(path))
+        let path = &*as_read(path);
+        // A file or a link may stand in the place of a folder.
+        self.all.matches(path) || self.literals().any(|literal| literal == path)
     }
 
     /// Tells whether some file at or below a path can be an input.
@@ -192,6 +194,7 @@ mod tests {
         assert!(here.may_reach(&path(b"gen/caf\xe9")) && !here.may_reach(&path(b"lib/caf\xe9")));
         assert!(here.name(&path(b"gen/caf\xe9")) && !here.name(&path(b"src/caf\xe9.c")));
         assert!(here.hold(&path(b"gen/\"quoted\"")));
+        assert!(here.hold("gen") && !here.hold("src"));
         let files = [path(b"src/caf\xe9.c")];
         assert_eq!(here.without_files(&files.iter().map(String::as_str)), ["./gen/"]);
     }

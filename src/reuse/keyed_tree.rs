@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::chosen_files::{Choice, ListedTree, chosen, each_holds_some};
 use super::ignored_sources::{IgnoredReads, IgnoredSource};
-use super::input_files::{ReadFiles, ignored_source, listed, no_links_above, read_all};
+use super::input_files::{ReadFiles, ignored_source, listed, no_links_above, read_all, read_one};
 use super::linked_folders::LinkSearch;
 use super::no_key::NoKey;
 use crate::git::runner::Git;
@@ -46,13 +46,19 @@ impl KeyedTree<'_> {
         let chosen = chosen(&tree, choice)?;
         let tracked_judges = chosen.judges.intersection(&tree.tracked);
         no_links_above(top, chosen.inputs.iter().chain(chosen.submodules.keys()).chain(tracked_judges))?;
-        let read = read_all(git, top, &chosen, inputs)?;
-        LinkSearch { top, tree: &tree, choice, chosen: &chosen }.all_is_seen(&read)?;
+        let mut read = read_all(git, top, &chosen, inputs)?;
+        let mut has_uncommitted = !chosen.uncommitted.is_empty();
+        for link in (LinkSearch { top, tree: &tree, choice, chosen: &chosen }).followed(&read)? {
+            if let Some(file) = read_one(top, &link)? {
+                has_uncommitted |= !tree.tracked.contains(&link);
+                read.inputs.entry(link).or_insert(file);
+            }
+        }
         // A pattern may mean files inside of a submodule, which are not listed.
         if !chosen.submodules.keys().any(|path| inputs.may_reach(path)) {
             each_holds_some(inputs, &read.inputs.keys().map(String::as_str))?;
         }
-        Ok(TreeRead { read, has_uncommitted: !chosen.uncommitted.is_empty(), tree })
+        Ok(TreeRead { read, has_uncommitted, tree })
     }
 }
 
@@ -370,6 +376,15 @@ mod tests {
     fn commit(directory: &Path) {
         done("git", &["add", "-A"], directory);
         done("git", &["commit", "-q", "-m", "more"], directory);
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_folder_of_inputs_is_in_the_key() {
+        let tree = RealTree::made();
+        tree.remove("vendor");
+        let without = tree.key().unwrap();
+        tree.write("vendor", 0);
+        assert_ne!(tree.key(), Some(without));
     }
 
     /// An oracle that knows what the check reads: whenever two trees have one key, the check comes to the same.

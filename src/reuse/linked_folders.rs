@@ -25,23 +25,24 @@ pub struct LinkSearch<'k> {
 }
 
 impl LinkSearch<'_> {
-    /// Sees to it that whatever is read through links is in the key.
+    /// Sees to it that whatever is read through links is in the key, and returns these links, for without them it is not read.
     ///
     /// # Errors
     /// Something is not, or a folder cannot be looked into.
-    pub fn all_is_seen(&self, read: &ReadFiles) -> Result<(), NoKey> {
+    pub fn followed(&self, read: &ReadFiles) -> Result<BTreeSet<String>, NoKey> {
         let inputs = read.inputs.iter().map(|(path, file)| (path, file.mode));
         let judges = read.judges.iter().filter_map(|(path, file)| Some((path, file.as_ref()?.mode)));
         let read = inputs.chain(judges).filter(|(_, mode)| *mode == FileMode::Link).map(|(path, _)| path);
         let listed = [&self.tree.links, &self.tree.untracked, &self.tree.named].into_iter().flatten();
         let paths: BTreeSet<&String> = listed.chain(read).collect();
+        let mut followed = BTreeSet::new();
         for path in paths {
             let is_judge = self.chosen.judges.contains(path);
             if (is_judge || self.choice.inputs.may_reach(path)) && self.leads_to_folder(path) {
-                self.follow(path, is_judge)?;
+                self.follow(path, is_judge, &mut followed)?;
             }
         }
-        Ok(())
+        Ok(followed)
     }
 
     fn leads_to_folder(&self, path: &str) -> bool {
@@ -50,8 +51,9 @@ impl LinkSearch<'_> {
     }
 
     /// Sees to it that what lies behind a link is in the key, and what lies behind links there.
-    fn follow(&self, link: &str, is_judge: bool) -> Result<(), NoKey> {
+    fn follow(&self, link: &str, is_judge: bool, followed: &mut BTreeSet<String>) -> Result<(), NoKey> {
         let unseen = || NoKey::UnseenBehindLink(link.to_owned());
+        followed.insert(link.to_owned());
         let mut left: Vec<(String, PathBuf)> = vec![(link.to_owned(), place(self.top, link))];
         let mut seen: BTreeSet<String> = BTreeSet::new();
         while let Some((alias, behind)) = left.pop() {
@@ -74,6 +76,7 @@ impl LinkSearch<'_> {
                 is_listed = true;
                 if self.leads_to_folder(path) {
                     left.push((by_link(path), place(self.top, path)));
+                    followed.insert(path.clone());
                 } else if counts(path) && !self.is_chosen(path) && self.choice.is_work(self.tree, path) {
                     return Err(unseen());
                 }
