@@ -58,7 +58,7 @@ impl Engine<'_> {
             }
             // Whoever has answered elsewhere may not sit here, so it is asked as it was: by saving the run.
             None => {
-                let why = if is_answered { format!("{ANSWERED_ANOTHER}; ") } else { String::new() };
+                let why = if asking.asked_anew { format!("{ANSWERED_ANOTHER}; ") } else { String::new() };
                 Ok(Decision::Happens(handed_off(state, asking, &why)))
             }
         }
@@ -105,6 +105,7 @@ impl Engine<'_> {
             approvers: approval.approvers.clone(),
             until: at.after(approval.stays_open.unwrap_or(STAYS_OPEN)),
             asked_in: self.start.job.clone(),
+            asked_anew: self.run.question().is_some_and(|question| question.answer.is_some()),
         })
     }
 }

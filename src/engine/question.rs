@@ -96,6 +96,9 @@ pub struct Awaiting {
     /// The machine and the directory in which a job of a CI system asked it; none where no job did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub asked_in: Option<String>,
+    /// Whether somebody had answered another question before, so that this one is asked in its place.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub asked_anew: bool,
 }
 
 impl Awaiting {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::judge_catalog::CATALOG;
 use super::judge_parts::{PartSelection, parts};
 use super::source_lines::source_lines;
-use super::tree::Tree;
+use super::tree::{Tree, extension};
 
 /// Names of sources whose modules lie in their own folder.
 const ROOTS: [&str; 3] = ["lib", "main", "mod"];
@@ -89,7 +89,8 @@ fn with_tests(below: &str, name: &str, tree: &dyn Tree) -> Option<String> {
         return None;
     }
     let within = format!("{folder}/");
-    let inside = tree.seen().into_iter().filter(|path| path.starts_with(&within) && path.ends_with(".rs"));
+    let inside =
+        tree.seen().into_iter().filter(|path| path.starts_with(&within) && extension(path) == Some("rs"));
     std::iter::once(itself)
         .chain(inside.take(MOST))
         .find(|path| text(path, tree).is_some_and(|text| has_tests(path, &text)))

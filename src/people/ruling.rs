@@ -368,6 +368,7 @@ mod tests {
             approvers: None,
             until: Timestamp::from_millis(ASKED + 1_000_000),
             asked_in: None,
+            asked_anew: false,
         }
     }
 

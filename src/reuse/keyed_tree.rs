@@ -326,9 +326,9 @@ mod tests {
     #[derive(Clone, Debug, PartialEq)]
     enum Read {
         File(bool, Vec<u8>),
-        Folder(BTreeMap<String, Read>),
+        Folder(BTreeMap<String, Self>),
         /// A link with its target, and what that is.
-        Link(PathBuf, Option<Box<Read>>),
+        Link(PathBuf, Option<Box<Self>>),
     }
 
     fn read(place: &Path, behind: &mut Vec<PathBuf>) -> Option<Read> {

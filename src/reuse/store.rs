@@ -374,7 +374,7 @@ impl ReuseStore {
         // At the same time, because each call waits for a process.
         let (by_index, by_commit) = std::thread::scope(|scope| {
             let by_commit = scope.spawn(|| self.committed());
-            let by_index = Call::new("ls-files").with(&["-z"]).path(self.from_root()).literal();
+            let by_index = Call::new("ls-files").with(&["-z"]).path(self.path_for_git()).literal();
             let by_index = self.git.bytes(&by_index, &[]).map(|printed| self.places(&printed));
             (by_index, by_commit.join().expect("calling git does not panic"))
         });
@@ -387,7 +387,7 @@ impl ReuseStore {
     /// Git does not say.
     pub fn committed(&self) -> Result<BTreeSet<PathBuf>, StoreError> {
         let list = Call::new("ls-tree").with(&["-r", "-z", "--name-only"]).revision("HEAD");
-        let list = list.path(self.from_root()).literal();
+        let list = list.path(self.path_for_git()).literal();
         let printed = self.git.bytes(&list, &[]).or_else(|why| self.unless_empty(why))?;
         Ok(self.places(&printed))
     }
@@ -417,7 +417,7 @@ impl ReuseStore {
     }
 
     /// Returns the path of the folder as git is asked for it.
-    fn from_root(&self) -> String {
+    fn path_for_git(&self) -> String {
         let folder = self.folder();
         folder.strip_prefix(self.root()).unwrap_or(&folder).to_string_lossy().into_owned()
     }

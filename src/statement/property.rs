@@ -412,6 +412,7 @@ mod tests {
             approvers: None,
             until: Timestamp::from_millis(0),
             asked_in: None,
+            asked_anew: false,
         };
         journal.push(Event::Handoff(Handoff {
             state: state("ask"),

@@ -6,7 +6,6 @@ use crate::base::name::StateName;
 use crate::base::text;
 use crate::engine::event::LoopComplete;
 use crate::engine::outcome::{Outcome, TerminatedBy};
-use crate::engine::question::ANSWERED_ANOTHER;
 use crate::engine::verification::Verification;
 
 impl Digest {
@@ -113,14 +112,10 @@ impl Digest {
                 .name(&end.final_state)
                 .words(&format!(" after {}", crate::base::time::human(self.duration()))),
             Outcome::Handoff => match &self.handoff {
-                Some((state, reason)) if let Some(awaiting) = self.awaiting() => {
-                    let is_anew = reason.starts_with(ANSWERED_ANOTHER);
-                    let why = if is_anew { format!(", as {ANSWERED_ANOTHER}: ") } else { ": ".to_owned() };
-                    sentence
-                        .words("waiting for a person in ")
-                        .name(state)
-                        .words(&why)
-                        .words(&awaiting.shown())
+                Some((state, _)) if let Some(awaiting) = self.awaiting() => {
+                    let why =
+                        if awaiting.asked_anew { ", as the answer was to another question: " } else { ": " };
+                    sentence.words("waiting for a person in ").name(state).words(why).words(&awaiting.shown())
                 }
                 Some((state, reason)) => {
                     sentence.words("saved in ").name(state).words(": ").words(&text::one_line(reason, 300))

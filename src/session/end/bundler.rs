@@ -46,8 +46,24 @@ pub(crate) fn file_name(files: &RunFiles) -> String {
     format!("{}.{EXTENSION}", files.instance())
 }
 
-/// What is missing of a run without its bundle.
-const ON_THIS_MACHINE: &str = "only this machine can go on with the run";
+/// What a bundle is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Another machine goes on with the run.
+    Resume,
+    /// What runs have left together is delivered.
+    Delivery,
+}
+
+impl Purpose {
+    /// Says what cannot be done without the bundle.
+    fn missed(self) -> &'static str {
+        match self {
+            Self::Resume => "only this machine can go on with the run",
+            Self::Delivery => "nothing of it can be delivered",
+        }
+    }
+}
 
 /// Writes the bundle of one run.
 pub(crate) struct Bundler {
@@ -61,8 +77,7 @@ pub(crate) struct Bundler {
     job: Option<String>,
     assignment: Option<Assignment>,
     made: Option<MadeTree>,
-    /// What cannot be done without the bundle.
-    without: &'static str,
+    purpose: Purpose,
     clock: Clock,
 }
 
@@ -85,7 +100,7 @@ impl Bundler {
             job: job_page::of_job(&session.env.lookup()),
             assignment: None,
             made: None,
-            without: ON_THIS_MACHINE,
+            purpose: Purpose::Resume,
             clock: Clock::start(),
             git,
         }
@@ -104,7 +119,7 @@ impl Bundler {
             job: job_page::of_job(&session.env.lookup()),
             assignment: None,
             made,
-            without: "nothing of it can be delivered",
+            purpose: Purpose::Delivery,
             clock: Clock::start(),
             git,
         }
@@ -232,10 +247,11 @@ impl Saver {
             Err(PackError::NotBegun) => Vec::new(),
             Err(error) => {
                 // The log has named the file already.
-                let goes_on = self.bundler.without == ON_THIS_MACHINE && !files.is_archived();
+                let goes_on = self.bundler.purpose == Purpose::Resume && !files.is_archived();
                 let here = goes_on.then(|| advised_command::resume(files.instance()));
                 let here = here.map_or_else(String::new, |command| format!(", with `{command}`"));
-                let why = format!("cannot write a bundle, so {}{here}: {error}", self.bundler.without);
+                let why =
+                    format!("cannot write a bundle, so {}{here}: {error}", self.bundler.purpose.missed());
                 unsaved = Some(why.clone());
                 vec![why]
             }

@@ -22,12 +22,12 @@ pub(super) fn with_variables(line: &str, named: &[(&'static str, &str)]) -> Stri
         "nox" => ("NOX", "-s"),
         _ => return line,
     };
-    let names = |word: &&str| {
+    let chooses = |word: &&str| {
         ["-e", "-f", "-m", "-s", "-k", "-t", "--env", "--session", "--tags", "--label"]
             .iter()
             .any(|option| word.starts_with(option))
     };
-    let is_bare = rest.first().is_none_or(|word| word.starts_with('-')) && !rest.iter().any(names);
+    let is_bare = rest.first().is_none_or(|word| word.starts_with('-')) && !rest.iter().any(chooses);
     let value = named.iter().rfind(|(name, _)| name.starts_with(begin)).map(|(_, value)| value.trim());
     match value.filter(|value| is_bare && !value.is_empty() && !line.contains([';', '|', '&'])) {
         Some(value) if !line.contains(" -- ") => format!("{line} {option} {value}"),
