@@ -102,7 +102,7 @@ mod tests {
             (".loops/x\n*.o\n", ""),
         ] {
             let expected = all.replacen(".loops/", &format!("{taken_out}.loops/"), 1);
-            assert_eq!(extended(present, "").unwrap(), format!("{present}{expected}"), "{present}");
+            assert_eq!(extended(present, "").unwrap(), format!("{present}\n{expected}"), "{present}");
         }
         assert_eq!(
             extended("dist\r\n/.loops/.running\r\n.loops/.history\r\n", "").as_deref(),

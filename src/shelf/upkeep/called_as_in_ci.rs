@@ -1,5 +1,7 @@
 //! How the workflows call what a loop checks: with which variables and which toolchain, and on a terminal.
 
+use std::collections::BTreeSet;
+
 use super::ci::{Caveat, CiCommand, CiContents, is_commit, words};
 use super::found_repository::{Finding, Repository};
 use super::line_purpose::{MACHINES, script_of};
@@ -80,14 +82,11 @@ pub(super) fn own_variables(contents: &CiContents, checks: &[&Finding]) -> Vec<V
             !one.1.contains("${{") && !matches!(one.0.as_str(), "CI" | "HOME" | "PATH" | "TERM")
         };
         let all = found.of_services.as_ref().unwrap_or(&found.of_steps).iter().filter(is_plain);
-        let mut own: Vec<(String, String)> = Vec::new();
-        for one in all {
-            // The nearest is the first.
-            let is_new = !own.iter().any(|(known, _)| *known == one.0);
-            if is_new && !is_shared(one) && is_of_checks(contents, one) {
-                own.push(one.clone());
-            }
-        }
+        // The nearest is the first, and hides those behind it also where the whole job has it.
+        let mut names = BTreeSet::new();
+        let nearest = all.filter(|(name, _)| names.insert(name.as_str()));
+        let own: Vec<(String, String)> =
+            nearest.filter(|one| !is_shared(one) && is_of_checks(contents, one)).cloned().collect();
         let most = if found.of_services.is_some() { 2 * MOST_VARIABLES } else { MOST_VARIABLES };
         (own.len() <= most).then_some(own)
     };

@@ -543,8 +543,11 @@ fn without_versions(line: &str, matrix: &Matrix<'_>) -> String {
         let Some((before, behind)) = kept.split_once(&value) else { continue };
         let word = after_last(before, &[' ']);
         let is_toolchain = word == "+" && before.trim_end_matches('+').trim_end() == "cargo";
-        let is_property =
-            ["-P", "-D"].iter().any(|sign| word.starts_with(sign)) && word.ends_with('=') && is_version(key);
+        // The standard of a language is no version of a tool.
+        let is_property = ["-P", "-D"].iter().any(|sign| word.starts_with(sign))
+            && word.ends_with('=')
+            && !word.ends_with("_STANDARD=")
+            && is_version(key);
         if (is_toolchain || is_property) && (behind.is_empty() || behind.starts_with(' ')) {
             kept = format!("{}{behind}", before[..before.len() - word.len()].trim_end());
         }

@@ -351,9 +351,17 @@ fn a_version_that_is_made_of_the_history_needs_all_of_it() {
 fn the_variables_of_a_step_stand_before_its_check_alone() {
     let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n      - run: |\n          make generate\n          git diff --exit-code\n        env: {GENERATE_FOR: all of it}\n";
     let (text, workflow) = written(jobs, &[("Makefile", "test:\n\tx\ngenerate:\n\ty\n")]);
-    assert_has(&text, &["export GENERATE_FOR='all of it' && make generate && git diff --exit-code"], &[]);
+    let generated = "GENERATE_FOR='all of it' make generate && GENERATE_FOR='all of it' git diff --exit-code";
+    assert_has(&text, &[generated], &[]);
     assert_has(&workflow, &[], &["GENERATE_FOR"]);
+    let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n      - run: cmake -B b\n      - run: ctest --test-dir b\n        env: {CTEST_OUTPUT_ON_FAILURE: '1'}\n";
+    let (text, _) = written(jobs, &[("Makefile", "test:\n\tx\n"), ("CMakeLists.txt", "enable_testing()\n")]);
+    assert_has(&text, &["export CTEST_OUTPUT_ON_FAILURE=1 && build=$(mktemp -d) && cmake "], &[]);
     let jobs = "  test:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make test\n      - run: codespell --strict chromium\n        env: {BROWSER: chromium}\n      - run: ruff check $PLACE\n        env: {PLACE: src}\n";
     let (text, _) = written(jobs, &[("Makefile", "test:\n\tx\n")]);
-    assert_has(&text, &["BROWSER=chromium codespell --strict chromium\n", "action: ruff check src\n"], &["PLACE"]);
+    assert_has(
+        &text,
+        &["BROWSER=chromium codespell --strict chromium\n", "action: ruff check src\n"],
+        &["PLACE"],
+    );
 }
