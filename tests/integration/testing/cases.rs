@@ -239,7 +239,7 @@ fn a_state_is_run_truly_on_what_the_others_write() {
     project.run(&["test", "--real", "check"]).code(0).says("4 commands ran truly");
     let links_out = case.replace("writes: {ok: here}", "writes: {../ok: here}");
     project.write(".loops/tests/tidy.test.yaml", &only(&links_out));
-    project.run(&["test", "--real", "check"]).code(1).says("not a path in the repository");
+    project.run(&["test", "--real", "check"]).code(2).says("not a path in the repository");
     assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
 }
 
