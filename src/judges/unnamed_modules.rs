@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::command_words::joined;
 use super::judge_catalog::CATALOG;
 use super::judge_parts::{PartSelection, parts};
 use super::source_lines::source_lines;
@@ -40,10 +41,6 @@ pub(super) fn unnamed(path: &str, old: &str, new: &str, end: &dyn Tree) -> Optio
 fn place(path: &str) -> Option<(&str, &str)> {
     let stem = path.strip_suffix(".rs")?;
     Some(stem.rsplit_once('/').unwrap_or(("", stem)))
-}
-
-fn joined(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// Tells whether a module is named under no other conditions than it was.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ci::{Caveat, CiCommand, CiContents, is_commit, words};
+use super::ci::{Caveat, CiCommand, CiContents, is_call, is_commit};
 use super::found_repository::{Finding, Repository};
 use super::line_purpose::{MACHINES, script_of};
 use super::rust_toolchain;
@@ -21,9 +21,8 @@ pub(super) fn as_in_ci(
     // Before several commands, a variable would hold for the first of them alone.
     let is_one = !check.command.contains(['|', ';', '&']);
     // What stands in the command was put in there.
-    let is_line =
-        |line: &&CiCommand| line.evidence == check.evidence || is_call(&line.directory, &line.command, check);
-    let named: Vec<&String> = contents.commands.iter().filter(is_line).flat_map(|line| &line.named).collect();
+    let lines = contents.commands.iter().filter(|line| line.makes(check));
+    let named: Vec<&String> = lines.flat_map(|line| &line.named).collect();
     let is_in =
         |name: &str, value: &str| named.iter().any(|known| *known == name) && check.command.contains(value);
     let of_check = own
@@ -51,10 +50,7 @@ struct Surroundings {
 
 impl Surroundings {
     fn of(contents: &CiContents, check: &Finding) -> Option<Self> {
-        let is_meant = |line: &&CiCommand| {
-            !line.is_second_choice()
-                && (is_call(&line.directory, &line.command, check) || line.evidence == check.evidence)
-        };
+        let is_meant = |line: &&CiCommand| !line.is_second_choice() && line.makes(check);
         let lines: Vec<&CiCommand> = contents.commands.iter().filter(is_meant).collect();
         let says = |line: &CiCommand, one: &(String, String)| {
             line.variables.iter().find(|(known, _)| *known == one.0) == Some(one)
@@ -127,8 +123,7 @@ fn is_call_of_action(value: &str) -> bool {
 /// command: those on which all lines agree that call it. What a tool heeds that is called itself stands there already.
 fn steering(repository: &Repository, contents: &CiContents, check: &Finding) -> String {
     let calls_tasks = recognise_line(&check.command).is_some_and(|found| !found.tasks.is_empty());
-    let is_usual =
-        |line: &&CiCommand| !line.is_second_choice() && is_call(&line.directory, &line.command, check);
+    let is_usual = |line: &&CiCommand| !line.is_second_choice() && line.is_call_of(check);
     let lines: Vec<&CiCommand> = contents.commands.iter().filter(is_usual).collect();
     let Some(first) = lines.first().filter(|_| calls_tasks) else { return String::new() };
     let value = |line: &CiCommand, name: &str| {
@@ -184,11 +179,6 @@ fn on_terminal_alone<'c>(
 
 /// Tells whether only jobs call a check that have a service of which only they know all.
 pub(super) fn only_with_services(in_ci: &[CiCommand], check: &Finding) -> bool {
-    let mut calls = in_ci.iter().filter(|line| is_call(&line.directory, &line.command, check)).peekable();
+    let mut calls = in_ci.iter().filter(|line| line.is_call_of(check)).peekable();
     calls.peek().is_some() && calls.all(|line| line.has(Caveat::LacksService))
-}
-
-/// Tells whether a command that is called in a directory is a check.
-fn is_call(directory: &str, command: &str, check: &Finding) -> bool {
-    directory == check.directory && words(command) == words(&check.command)
 }

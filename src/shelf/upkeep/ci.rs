@@ -322,11 +322,7 @@ impl CiContents {
 
     /// Tells whether each line that makes a check stands in a job with a container.
     pub(super) fn is_always_contained(&self, check: &Finding) -> bool {
-        let is_of_check = |line: &&CiCommand| {
-            line.evidence == check.evidence
-                || line.directory == check.directory && words(&line.command) == words(&check.command)
-        };
-        let mut lines = self.commands.iter().filter(is_of_check).peekable();
+        let mut lines = self.commands.iter().filter(|line| line.makes(check)).peekable();
         lines.peek().is_some() && lines.all(|line| line.is_contained)
     }
 
@@ -447,6 +443,11 @@ pub(super) fn words(command: &str) -> Vec<&str> {
     all.into_iter().filter(|word| !(is_manager && *word == "run")).collect()
 }
 
+/// Tells whether a command that is called in a directory is a check.
+pub(super) fn is_call(directory: &str, command: &str, check: &Finding) -> bool {
+    directory == check.directory && words(command) == words(&check.command)
+}
+
 /// Tells whether these words start a tool of Python, however many options they have; none do, too.
 fn starts_python(words: &[&str]) -> bool {
     let Some(program) = words.first() else { return true };
@@ -460,6 +461,16 @@ impl CiCommand {
     /// Tells whether this speaks against taking it by itself.
     pub(super) fn has(&self, caveat: Caveat) -> bool {
         self.caveats.contains(&caveat)
+    }
+
+    /// Tells whether it calls what a check calls, in the same place.
+    pub(super) fn is_call_of(&self, check: &Finding) -> bool {
+        is_call(&self.directory, &self.command, check)
+    }
+
+    /// Tells whether it makes a check: it is the line that the check was found in, or calls the same.
+    pub(super) fn makes(&self, check: &Finding) -> bool {
+        self.evidence == check.evidence || self.is_call_of(check)
     }
 
     /// Tells whether it needs more than its own words.

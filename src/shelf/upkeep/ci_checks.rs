@@ -187,9 +187,6 @@ fn with_other_installs(contents: &CiContents, found: &[Finding]) -> Vec<UnusedCo
         let of_job = lines[..before].iter().filter(|line| line.job == job && is_install(&line.command));
         of_job.map(|line| line.command.as_str()).filter(|command| !is_beside_packages(command)).collect()
     };
-    let is_call = |line: &CiCommand, check: &Finding| {
-        line.directory == check.directory && words(&line.command) == words(&check.command)
-    };
     let of_check = |check: &Finding| -> Vec<UnusedCommand> {
         let own = lines.iter().position(|line| line.evidence == check.evidence);
         let Some((at, home)) = own.and_then(|at| Some((at, lines.get(at)?))) else { return Vec::new() };
@@ -199,7 +196,7 @@ fn with_other_installs(contents: &CiContents, found: &[Finding]) -> Vec<UnusedCo
                 let mut all = installs(&line.job, *at).into_iter();
                 all.any(|one| !known.iter().any(|other| *other == one || is_same_install(one, other)))
             };
-            line.job != home.job && !line.needs_others() && is_call(line, check) && has_more()
+            line.job != home.job && !line.needs_others() && line.is_call_of(check) && has_more()
         };
         let others = lines.iter().enumerate().filter(is_other);
         others.map(|(_, line)| line.unused(Reason::OtherInstalls)).collect()
@@ -243,11 +240,9 @@ pub(super) fn is_behind_build(lines: &[CiCommand], check: &Finding) -> bool {
         return false;
     }
     let builds = |line: &CiCommand| shlex::split(&line.command).is_some_and(|words| is_build(&words));
-    let is_call =
-        |line: &CiCommand| line.directory == check.directory && words(&line.command) == words(&check.command);
     let is_behind =
         |(at, call): (usize, &CiCommand)| lines[..at].iter().any(|line| line.job == call.job && builds(line));
-    let mut calls = lines.iter().enumerate().filter(|(_, line)| is_call(line)).peekable();
+    let mut calls = lines.iter().enumerate().filter(|(_, line)| line.is_call_of(check)).peekable();
     calls.peek().is_some() && calls.all(is_behind)
 }
 

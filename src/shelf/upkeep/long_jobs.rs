@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ci::{CiCommand, CiContents, words};
+use super::ci::CiContents;
 use super::found_repository::Finding;
 
 /// The most hours of a loop. A runner of GitHub ends every job after six.
@@ -10,13 +10,9 @@ const MOST: u32 = 5;
 
 /// Returns the hours that a loop of these checks may take: one, unless the CI allows its jobs more by what it has written.
 pub(super) fn hours(contents: &CiContents, checks: &[&Finding]) -> u32 {
-    let is_of = |line: &CiCommand, check: &Finding| {
-        line.evidence == check.evidence
-            || line.directory == check.directory && words(&line.command) == words(&check.command)
-    };
     let minutes = |job: &str| contents.minutes.iter().find(|(known, _)| known == job);
     let of_check = |check: &&Finding| {
-        let lines = contents.commands.iter().filter(|line| is_of(line, check));
+        let lines = contents.commands.iter().filter(|line| line.makes(check));
         // A check that several jobs make is made once.
         lines.filter_map(|line| minutes(&line.job)).min_by_key(|(_, minutes)| *minutes)
     };
